@@ -1,0 +1,1 @@
+"""Frozen values and rules. Knows no client, no clock and no environment."""

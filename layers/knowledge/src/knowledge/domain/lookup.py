@@ -1,0 +1,62 @@
+"""The answer of a lookup and the rule that routes it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+# Source: specification D12: the first 2000 characters, then `...`.
+MAX_CONTENT_CHARS = 2000
+
+
+class Confidence(StrEnum):
+    """How certain the exact tier is of its primary."""
+
+    HIGH = "high"
+    LOW = "low"
+
+
+class Tier(StrEnum):
+    """A tier of the lookup, by the name answers use."""
+
+    EXACT = "exact_L0"
+    SEMANTIC = "semantic_L1"
+
+
+@dataclass(frozen=True, slots=True)
+class Primary:
+    """The exact tier's answer."""
+
+    content: str
+    source: str
+    confidence: Confidence
+    available_sections: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Supplement:
+    """The semantic tier's answer."""
+
+    content: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class LookupAnswer:
+    """What `lookup_knowledge` answers. `found` is true when there is a primary or a supplement."""
+
+    primary: Primary | None
+    supplement: Supplement | None
+    degraded: tuple[Tier, ...] = ()
+    section_title: str | None = None
+    """The heading whose section `primary.content` is, when one was asked for and exists."""
+    explanation: Mapping[str, object] | None = field(default=None, compare=False)
+
+    @property
+    def found(self) -> bool:
+        """True when either tier has an answer."""
+        return self.primary is not None or self.supplement is not None
+
+
+def excerpt(text: str, max_chars: int = MAX_CONTENT_CHARS) -> str:
+    """`text` whole when it has at most `max_chars` code points, else the first `max_chars` and `...`."""
+    return text if len(text) <= max_chars else text[:max_chars] + "..."

@@ -1,0 +1,45 @@
+"""Text normalisation for matching. Stored text is never changed by it."""
+
+import re
+import unicodedata
+
+# Unicode general category Cf (format characters: zero-width space and joiners, byte order mark, soft hyphen, direction
+# marks) and the variation selectors are invisible, so two texts that look the same must match whether they hold them
+# or not. Source: Unicode Standard, chapter 23, and UTS #51 for emoji presentation selectors.
+_VARIATION_SELECTORS = frozenset(chr(code) for code in range(0xFE00, 0xFE10))
+
+# Scripts written without blanks between words, where a keyword may touch its neighbours: Thai, Lao, Myanmar and Khmer,
+# Kana, Bopomofo, the Han blocks, and Hangul, whose particles are glued to the noun. Source: UAX #29, section 4,
+# and the Unicode block list.
+_UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3040-\u30ff\u3100-\u318f"
+    "\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U0001b000-\U0001b16f"
+    "\U00020000-\U0003ffff]"
+)
+_CJK_GAP = re.compile(rf"(?<={_UNSPACED.pattern}) (?={_UNSPACED.pattern})")
+
+
+def normalise(text: str) -> str:
+    """Two texts that a reader takes for the same are equal: case, width, composition, blanks, invisible characters.
+
+    NFKC, casefold, NFKC again (casefold may decompose; Source: Unicode Standard D146), format characters and variation
+    selectors removed, runs of white space become one blank, blanks between two characters of an unspaced script go
+    (`雾凇 词库` is `雾凇词库`), none are left at either end.
+    """
+    if text.isascii():
+        return " ".join(text.casefold().split())
+    visible = "".join(char for char in text if unicodedata.category(char) != "Cf" and char not in _VARIATION_SELECTORS)
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", visible).casefold())
+    return _CJK_GAP.sub("", " ".join(folded.split()))
+
+
+def is_unspaced(char: str) -> bool:
+    """True for a character of a script that is written without blanks between words."""
+    return _UNSPACED.match(char) is not None
+
+
+def is_word_character(char: str) -> bool:
+    """True where a neighbour of the same kind continues the word: letters, digits, marks and `_`, in spaced scripts."""
+    if char.isascii():
+        return char.isalnum() or char == "_"
+    return (char.isalnum() or unicodedata.category(char).startswith("M")) and not is_unspaced(char)

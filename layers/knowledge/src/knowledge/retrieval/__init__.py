@@ -1,0 +1,1 @@
+"""Matching, relevance and assembly: pure functions over values, no client anywhere."""
