@@ -1,0 +1,6 @@
+"""Every read: lookup, documents, health."""
+
+from knowledge import bootstrap
+from knowledge.entrypoints.read_http import build_handler
+
+handler = build_handler(bootstrap.read_services)

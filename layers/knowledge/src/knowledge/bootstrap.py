@@ -1,0 +1,157 @@
+"""The composition root: settings and adapters become services here, and nowhere else is the environment read.
+
+Heavy adapters are imported inside the function that needs them: a function loads only what it uses.
+"""
+
+import os
+from typing import TYPE_CHECKING
+
+import boto3
+from aws_lambda_powertools import Logger
+from aws_lambda_powertools.logging.utils import copy_config_to_registered_loggers
+
+from knowledge.adapters.aws_clients import aws_client_config, s3_client_config
+from knowledge.config import (
+    AuthorizerSettings,
+    DocumentSettings,
+    IndexerSettings,
+    KnowledgeSettings,
+    LookupSettings,
+    Settings,
+)
+from knowledge.domain.document import KnowledgeBasePath
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+    from knowledge.entrypoints.read_http import ReadServices
+    from knowledge.entrypoints.s3_events import IndexerServices
+    from knowledge.ports import DocumentRegistry, Embedder, ObjectStore, VectorStore
+    from knowledge.services.authentication import Authentication
+    from knowledge.services.converge import Converger
+    from knowledge.services.documents import Documents
+
+# An upload answers before the gateway gives up (29 s) and the function ends (28 s), with time for the stores.
+_UPLOAD_EMBED_BUDGET_S = 18.0
+# Source: AWS Lambda quotas: an answer holds at most 6 MB; JSON and headers need some of it.
+_MAX_INLINE_BYTES = 4 * 1024 * 1024
+
+
+def authentication() -> "Authentication":
+    """For the authorizer."""
+    from knowledge.adapters.dynamodb_principals import DynamoPrincipalStore
+    from knowledge.services.authentication import Authentication
+
+    settings = AuthorizerSettings.from_env(os.environ)
+    _configure_logging(settings)
+    return Authentication(DynamoPrincipalStore(_dynamodb_client(), settings.table_name))
+
+
+def documents() -> "Documents":
+    """For the functions that upload and delete."""
+    from knowledge.services.documents import Documents
+
+    settings = DocumentSettings.from_env(os.environ)
+    _configure_logging(settings)
+    objects, registry, base = (
+        _objects(settings),
+        _registry(settings),
+        KnowledgeBasePath.parse(settings.knowledge_base_path),
+    )
+    return Documents(
+        objects,
+        registry,
+        _converger(settings, objects, registry),
+        base,
+        max_document_bytes=settings.max_document_bytes,
+        embed_budget_s=_UPLOAD_EMBED_BUDGET_S,
+    )
+
+
+def indexer() -> "IndexerServices":
+    """For the function that follows the bucket's events."""
+    from knowledge.entrypoints.s3_events import IndexerServices
+
+    settings = IndexerSettings.from_env(os.environ)
+    _configure_logging(settings)
+    converger = _converger(settings, _objects(settings), _registry(settings))
+    return IndexerServices(converger, settings.max_receive_count)
+
+
+def read_services() -> "ReadServices":
+    """For the function that serves every read; the catalog begins to load at once, in the background."""
+    from knowledge.adapters.dynamodb_catalog_log import DynamoCatalogLog
+    from knowledge.entrypoints.read_http import ReadServices
+    from knowledge.services.catalog import KnowledgeIndex
+    from knowledge.services.document_reader import DocumentReader
+    from knowledge.services.lookup import Lookup
+    from knowledge.services.semantic import SemanticSearch
+
+    settings = LookupSettings.from_env(os.environ)
+    _configure_logging(settings)
+    objects, registry, base = (
+        _objects(settings),
+        _registry(settings),
+        KnowledgeBasePath.parse(settings.knowledge_base_path),
+    )
+    index = KnowledgeIndex(
+        objects,
+        DynamoCatalogLog(_dynamodb_client(), settings.table_name),
+        base,
+        max_document_bytes=settings.max_document_bytes,
+        max_staleness_s=settings.catalog_max_staleness_s,
+    )
+    index.start_loading()
+    semantic = SemanticSearch(_embedder(settings), _vectors(settings, objects), registry, base)
+    lookup = Lookup(
+        index, semantic, load_wait_s=settings.catalog_load_wait_s, semantic_timeout_s=settings.semantic_timeout_s
+    )
+    return ReadServices(lookup, DocumentReader(objects, registry, base, max_inline_bytes=_MAX_INLINE_BYTES))
+
+
+def _configure_logging(settings: Settings) -> None:
+    """JSON lines through Powertools for everything the package logs, at the level of the settings."""
+    logger = Logger(service="knowledge", level=settings.log_level)
+    copy_config_to_registered_loggers(source_logger=logger, log_level=settings.log_level, include={"knowledge"})
+
+
+def _dynamodb_client() -> "DynamoDBClient":
+    return boto3.client("dynamodb", config=aws_client_config())
+
+
+def _objects(settings: KnowledgeSettings) -> "ObjectStore":
+    from knowledge.adapters.s3 import S3ObjectStore
+
+    return S3ObjectStore(boto3.client("s3", config=s3_client_config()), settings.bucket_name)
+
+
+def _registry(settings: KnowledgeSettings) -> "DocumentRegistry":
+    from knowledge.adapters.dynamodb_registry import DynamoDocumentRegistry
+
+    return DynamoDocumentRegistry(_dynamodb_client(), settings.table_name)
+
+
+def _embedder(settings: KnowledgeSettings) -> "Embedder":
+    match settings.embedder:
+        case "local":
+            from knowledge.adapters.local_embedder import LocalEmbedder
+
+            return LocalEmbedder()
+
+
+def _vectors(settings: KnowledgeSettings, objects: "ObjectStore") -> "VectorStore":
+    match settings.vector_store:
+        case "embedded":
+            from knowledge.adapters.embedded_vectors import EmbeddedVectorStore
+
+            return EmbeddedVectorStore(objects)
+
+
+def _converger(settings: DocumentSettings, objects: "ObjectStore", registry: "DocumentRegistry") -> "Converger":
+    from knowledge.services.converge import Converger
+    from knowledge.services.preparation import Preparation
+
+    preparation = Preparation(
+        objects, _vectors(settings, objects), _embedder(settings), max_document_bytes=settings.max_document_bytes
+    )
+    return Converger(objects, registry, preparation, KnowledgeBasePath.parse(settings.knowledge_base_path))

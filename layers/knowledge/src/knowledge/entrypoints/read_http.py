@@ -1,0 +1,144 @@
+"""Every read: lookup, the list of documents, one document, its bytes, health."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from aws_lambda_powertools.event_handler import APIGatewayRestResolver, Response
+from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEvent
+
+from knowledge.domain.document import DocId, DocumentStatus
+from knowledge.domain.lookup import LookupAnswer, Tier
+from knowledge.entrypoints.document_json import document_json, document_summary_json
+from knowledge.entrypoints.http import Handler, RequestModel, build_http_handler, json_body, json_response, principal_of
+from knowledge.errors import InvalidInput
+from knowledge.services.document_reader import DocumentReader
+from knowledge.services.documents import MARKDOWN
+from knowledge.services.lookup import Lookup
+
+
+@dataclass(frozen=True, slots=True)
+class ReadServices:
+    """What the reading function needs."""
+
+    lookup: Lookup
+    documents: DocumentReader
+
+
+class LookupBody(RequestModel):
+    """The body of `POST /lookup`."""
+
+    query: str
+    section_title: str | None = None
+    include_sections: bool = False
+    explain: bool = False
+
+
+def build_handler(build: Callable[[], ReadServices]) -> Handler:
+    """The reading function's handler."""
+    return build_http_handler(_register, build)
+
+
+def _register(app: APIGatewayRestResolver, services: Callable[[], ReadServices]) -> None:
+    @app.get("/health")
+    def get_health() -> Response[str]:
+        return json_response(200, {"status": "ok"})
+
+    @app.post("/lookup")
+    def post_lookup() -> Response[str]:
+        principal = principal_of(app.current_event)
+        body = json_body(app.current_event, LookupBody)
+        return json_response(200, lookup_json(services().lookup.lookup_knowledge(principal, **body.model_dump())))
+
+    @app.get("/lookup")
+    def get_lookup() -> Response[str]:
+        principal, parameters = principal_of(app.current_event), _parameters(app.current_event, LookupBody.model_fields)
+        answer = services().lookup.lookup_knowledge(
+            principal,
+            parameters.get("query", ""),
+            parameters.get("section_title"),
+            include_sections=_flag(parameters, "include_sections"),
+            explain=_flag(parameters, "explain"),
+        )
+        return json_response(200, lookup_json(answer))
+
+    @app.get("/documents")
+    def list_documents() -> Response[str]:
+        principal = principal_of(app.current_event)
+        parameters = _parameters(app.current_event, ("category", "status", "cursor", "limit"))
+        page = services().documents.list_documents(
+            principal,
+            category=parameters.get("category"),
+            status=_status(parameters.get("status")),
+            cursor=parameters.get("cursor"),
+            limit=_integer(parameters.get("limit", "50"), "limit"),
+        )
+        documents = [document_summary_json(record) for record in page.records]
+        return json_response(200, {"documents": documents, "next_cursor": page.next_cursor})
+
+    @app.get("/documents/<doc_id>")
+    def get_document(doc_id: str) -> Response[str]:
+        record = services().documents.get_document(principal_of(app.current_event), DocId(doc_id))
+        return json_response(200, document_json(record))
+
+    @app.get("/documents/<doc_id>/content")
+    def get_content(doc_id: str) -> Response[str]:
+        content = services().documents.get_content(principal_of(app.current_event), DocId(doc_id))
+        if content.text is None:
+            return Response(303, body="", headers={"Location": content.download_url or ""})
+        return Response(200, MARKDOWN, content.text)
+
+
+def lookup_json(answer: LookupAnswer) -> dict[str, Any]:
+    """The answer with the keys of the lookup contract; what was asked for on top adds keys and changes none."""
+    primary, supplement = answer.primary, answer.supplement
+    body: dict[str, Any] = {
+        "found": answer.found,
+        "primary": primary
+        and {
+            "content": primary.content,
+            "source": primary.source,
+            "matchType": Tier.EXACT.value,
+            "confidence": primary.confidence.value,
+            "availableSections": primary.available_sections and list(primary.available_sections),
+        },
+        "supplement": supplement
+        and {"content": supplement.content, "source": supplement.source, "matchType": Tier.SEMANTIC.value},
+    }
+    if answer.degraded:
+        body["degraded"] = [tier.value for tier in answer.degraded]
+    if answer.section_title is not None:
+        body["section_title"] = answer.section_title
+    if answer.explanation is not None:
+        body["explain"] = answer.explanation
+    return body
+
+
+def _parameters(event: APIGatewayProxyEvent, known: Any) -> dict[str, str]:
+    parameters = event.get("queryStringParameters") or {}
+    if unknown := sorted(set(parameters) - set(known)):
+        raise InvalidInput(f"{unknown[0]}: not a parameter; known are {', '.join(known)}", field=unknown[0])
+    return dict(parameters)
+
+
+def _flag(parameters: dict[str, str], name: str) -> bool:
+    value = parameters.get(name, "false").lower()
+    if value not in ("true", "false"):
+        raise InvalidInput(f"{name} is {value!r}; it must be true or false", field=name)
+    return value == "true"
+
+
+def _integer(value: str, name: str) -> int:
+    if not (value.isascii() and value.isdigit() and len(value) < 10):
+        raise InvalidInput(f"{name} is {value[:40]!r}; it must be a whole number", field=name)
+    return int(value)
+
+
+def _status(value: str | None) -> DocumentStatus | None:
+    if value is None:
+        return None
+    try:
+        return DocumentStatus(value.upper())
+    except ValueError as error:
+        known = ", ".join(DocumentStatus)
+        raise InvalidInput(f"status is {value[:40]!r}; it must be one of {known}", field="status") from error

@@ -1,0 +1,106 @@
+"""The commands on documents: upload and delete. What is indexed they leave to `converge`."""
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from knowledge.domain.access import Principal, Role
+from knowledge.domain.document import DocId, DocumentRecord, KnowledgeBasePath, doc_id_for
+from knowledge.errors import Conflict, DependencyUnavailable, NotFound, TooLarge, UnsupportedFormat
+from knowledge.ports import DocumentRegistry, ObjectStore
+from knowledge.services.converge import Converger
+from knowledge.services.preparation import first_invalid_byte
+
+_logger = logging.getLogger(__name__)
+
+MARKDOWN = "text/markdown; charset=utf-8"
+
+
+@dataclass(frozen=True, slots=True)
+class UploadResult:
+    """What is known of the document after an upload; `created` is false when it replaced an earlier one."""
+
+    record: DocumentRecord
+    created: bool
+
+
+class Documents:
+    """Uploads and deletes documents."""
+
+    def __init__(
+        self,
+        objects: ObjectStore,
+        registry: DocumentRegistry,
+        converger: Converger,
+        base: KnowledgeBasePath,
+        *,
+        max_document_bytes: int,
+        embed_budget_s: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`converger` must work on the same stores and base; an upload spends at most `embed_budget_s` embedding."""
+        self._objects = objects
+        self._registry = registry
+        self._converger = converger
+        self._base = base
+        self._max_document_bytes = max_document_bytes
+        self._embed_budget_s = embed_budget_s
+        self._clock = clock
+
+    def upload_document(self, principal: Principal, *, category: str, file_name: str, content: bytes) -> UploadResult:
+        """The bytes are stored unchanged and the document is indexed: the next lookup anywhere sees it.
+
+        Uploading to a path that exists replaces it. When embedding fails or takes too long the document is answered
+        with status PENDING and found by its keywords; the bucket's event finishes it.
+
+        Raises:
+            InvalidPath, UnsupportedFormat, TooLarge: refused, nothing stored.
+            NotPermitted: the caller is not a writer.
+            DependencyUnavailable, Conflict: a store failed; the version just stored was taken back and the previous
+                one is served.
+        """
+        principal.require(Role.WRITER, "upload documents")
+        path = self._base.path_for(category, file_name)
+        if (size := len(content)) > self._max_document_bytes:
+            message = f"the file is {size} bytes long; at most {self._max_document_bytes} are accepted"
+            raise TooLarge(message, size_bytes=size, max_bytes=self._max_document_bytes, field="file")
+        if (offset := first_invalid_byte(content)) is not None:
+            message = f"the file is not UTF-8: byte {offset} cannot be decoded; save it as UTF-8 and try again"
+            raise UnsupportedFormat(message, field="file")
+        created = self._registry.read(doc_id_for(path)).record is None
+        version_id = self._objects.put(path, content, content_type=MARKDOWN)
+        try:
+            record = self._converger.converge(path, deadline=self._clock() + self._embed_budget_s)
+        except BaseException:
+            self._take_back(path, version_id)
+            raise
+        if record is None:
+            raise Conflict(f"{path} was deleted while it was being uploaded")
+        _logger.info("document_uploaded", extra={"path": path, "doc_id": record.doc_id, "actor": principal.name})
+        return UploadResult(record, created)
+
+    def delete_document(self, principal: Principal, doc_id: DocId) -> DocumentRecord:
+        """File, metadata, catalog entry and vectors are gone from every answer; earlier versions stay in the bucket.
+
+        Raises:
+            NotFound: no document has this id; nothing was changed.
+            NotPermitted: the caller is not a reviewer.
+        """
+        principal.require(Role.REVIEWER, "delete documents")
+        record = self._registry.read(doc_id).record
+        if record is None:
+            raise NotFound(f"no document has the id {doc_id!r}")
+        self._objects.delete(record.file_path)
+        self._converger.converge(record.file_path)
+        _logger.info("document_deleted", extra={"path": record.file_path, "doc_id": doc_id, "actor": principal.name})
+        return record
+
+    def _take_back(self, path: str, version_id: str) -> None:
+        """The version is gone and the index follows, as far as the stores answer; the bucket's event does the rest."""
+        try:
+            self._objects.delete_version(path, version_id)
+            self._converger.converge(path, anew=True)
+        except (DependencyUnavailable, Conflict) as error:
+            extra = {"path": path, "version_id": version_id, "reason": str(error)}
+            _logger.error("upload_not_taken_back", extra=extra)

@@ -1,0 +1,201 @@
+"""The lookup: the exact tier first, the semantic tier only when the exact one is not certain."""
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from dataclasses import dataclass, field, replace
+
+from knowledge.domain.access import Principal, Role
+from knowledge.domain.lookup import Confidence, LookupAnswer, Primary, Supplement, Tier, excerpt
+from knowledge.domain.text import normalise
+from knowledge.errors import DependencyUnavailable, InvalidQuery
+from knowledge.parsing.frontmatter import FrontmatterParser
+from knowledge.parsing.sections import headings, section
+from knowledge.retrieval.keyword_index import Match, primary_order
+from knowledge.services.catalog import KnowledgeIndex
+from knowledge.services.semantic import SemanticHit, SemanticSearch
+
+_logger = logging.getLogger(__name__)
+
+# A query is a question or an error message with its context. The model reads 512 tokens; longer text only costs time.
+MAX_QUERY_CHARS = 4000
+# Source: design section 7.
+_TOP_K = 3
+
+
+@dataclass(slots=True)
+class _Trace:
+    """What happened during one lookup, for `explain` and the log."""
+
+    degraded: list[Tier] = field(default_factory=list)
+    matches: Sequence[Match] = ()
+    semantic: Sequence[SemanticHit] = ()
+    timings_ms: dict[str, float] = field(default_factory=dict)
+
+
+class Lookup:
+    """Answers queries; makes no difference between HTTP, MCP and tests."""
+
+    def __init__(
+        self,
+        index: KnowledgeIndex,
+        semantic: SemanticSearch,
+        *,
+        load_wait_s: float,
+        semantic_timeout_s: float,
+        executor: Executor | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        """`executor` runs the semantic tier, so that a slow one can be left behind after `semantic_timeout_s`."""
+        self._index = index
+        self._semantic = semantic
+        self._load_wait_s = load_wait_s
+        self._semantic_timeout_s = semantic_timeout_s
+        self._executor = executor or ThreadPoolExecutor(max_workers=4, thread_name_prefix="semantic")
+        self._clock = clock
+
+    def lookup_knowledge(
+        self,
+        principal: Principal,
+        query: str,
+        section_title: str | None = None,
+        *,
+        include_sections: bool = False,
+        explain: bool = False,
+    ) -> LookupAnswer:
+        """The answer of design section 7. A unique, certain exact hit makes no embedding and no vector call.
+
+        `section_title` makes the primary's content that section, when the document has it; `include_sections` lists the
+        headings; `explain` adds what matched, scores and timings in milliseconds.
+
+        Raises:
+            InvalidQuery: blank, or longer than 4,000 characters.
+        """
+        principal.require(Role.READER, "look up knowledge")
+        if not normalise(query):
+            raise InvalidQuery("the query is empty", field="query")
+        if len(query) > MAX_QUERY_CHARS:
+            message = f"the query is {len(query)} characters long; at most {MAX_QUERY_CHARS} are accepted"
+            raise InvalidQuery(message, field="query")
+        trace = _Trace()
+        primary = self._exact(query, trace)
+        supplement = None
+        if primary is None or primary.confidence is not Confidence.HIGH:
+            _logger.debug("semantic_tier_called", extra={"match_count": len(trace.matches)})
+            supplement = self._supplement(query, trace)
+        answer = LookupAnswer(primary, supplement, tuple(trace.degraded))
+        if primary and (section_title is not None or include_sections):
+            answer = self._with_sections(answer, primary, section_title, include_sections)
+        _logger.info(
+            "lookup_answered",
+            extra={
+                "found": answer.found,
+                "exact_hits": len(trace.matches),
+                "semantic_hits": len(trace.semantic),
+                "degraded": [tier.value for tier in answer.degraded],
+                "elapsed_ms": round(sum(trace.timings_ms.values()), 3),
+            },
+        )
+        return replace(answer, explanation=_explanation(trace)) if explain else answer
+
+    def _exact(self, query: str, trace: _Trace) -> Primary | None:
+        started = self._clock()
+        try:
+            if not self._index.wait_until_loaded(self._load_wait_s):
+                trace.degraded.append(Tier.EXACT)
+                return None
+            try:
+                self._index.refresh()
+            except DependencyUnavailable as error:
+                _logger.warning("catalog_not_refreshed", extra={"reason": str(error)})
+                trace.degraded.append(Tier.EXACT)
+            return self._primary(self._index.match(query), trace)
+        finally:
+            trace.timings_ms[Tier.EXACT] = _ms(self._clock() - started)
+
+    def _primary(self, matches: Sequence[Match], trace: _Trace) -> Primary | None:
+        """The most specific match whose file can be read; one whose file is gone is no match."""
+        _logger.debug("exact_tier_matched", extra={"paths": [match.entry.file_path for match in matches[:10]]})
+        remaining = list(matches)
+        for match in primary_order(matches):
+            trace.matches = remaining
+            try:
+                content = self._index.read_document(match.entry.file_path)
+            except DependencyUnavailable as error:
+                _logger.error("document_not_read", extra={"path": match.entry.file_path, "reason": str(error)})
+                if Tier.EXACT not in trace.degraded:
+                    trace.degraded.append(Tier.EXACT)
+                return None
+            if content is not None:
+                certain = len(remaining) == 1 and not match.weak
+                confidence = Confidence.HIGH if certain else Confidence.LOW
+                return Primary(content, match.entry.file_path, confidence)
+            remaining = [other for other in remaining if other is not match]
+        trace.matches = ()
+        return None
+
+    def _supplement(self, query: str, trace: _Trace) -> Supplement | None:
+        started = self._clock()
+        future = self._executor.submit(self._semantic.search, query, top_k=_TOP_K, category=None)
+        try:
+            trace.semantic = future.result(timeout=self._semantic_timeout_s)
+        except (DependencyUnavailable, FutureTimeoutError) as error:
+            future.cancel()
+            reason = str(error) or f"no answer within {self._semantic_timeout_s} s"
+            _logger.warning("semantic_tier_failed", extra={"reason": reason})
+            trace.degraded.append(Tier.SEMANTIC)
+            return None
+        finally:
+            trace.timings_ms[Tier.SEMANTIC] = _ms(self._clock() - started)
+        if not trace.semantic:
+            return None
+        best = trace.semantic[0].chunk
+        return Supplement(excerpt(best.text), best.file_path)
+
+    def _with_sections(
+        self, answer: LookupAnswer, primary: Primary, section_title: str | None, include_sections: bool
+    ) -> LookupAnswer:
+        text = self._index.read_document(primary.source, max_chars=_WHOLE_DOCUMENT_CHARS)
+        if text is None:
+            return answer
+        body = FrontmatterParser().read(text, path=primary.source).body
+        found = section(body, section_title) if section_title is not None else None
+        if include_sections or (section_title is not None and found is None):
+            primary = replace(primary, available_sections=headings(body))
+        if found is not None:
+            primary = replace(primary, content=excerpt(found[1]))
+        return replace(answer, primary=primary, section_title=found[0] if found else None)
+
+
+# Sections are looked for in the whole document; no document is larger than the 4 MiB that fit one request.
+_WHOLE_DOCUMENT_CHARS = 4 * 1024 * 1024
+
+
+def _ms(seconds: float) -> float:
+    return round(seconds * 1000, 3)
+
+
+def _explanation(trace: _Trace) -> Mapping[str, object]:
+    return {
+        "matches": [
+            {
+                "source": match.entry.file_path,
+                "title": match.entry.title,
+                "keywords_in_query": list(match.inside),
+                "keywords_containing_query": list(match.containing),
+                "weak": match.weak,
+            }
+            for match in primary_order(trace.matches)
+        ],
+        "semantic": [
+            {
+                "source": hit.chunk.file_path,
+                "similarity": round(hit.chunk.similarity, 4),
+                "term_share": round(hit.relevance.term_share, 4),
+            }
+            for hit in trace.semantic
+        ],
+        "timings_ms": {str(stage): elapsed for stage, elapsed in trace.timings_ms.items()},
+    }

@@ -1,0 +1,197 @@
+import json
+import logging
+from typing import Any
+from urllib.parse import quote_plus
+
+import pytest
+
+from knowledge.domain.document import DocumentStatus, doc_id_for
+from knowledge.entrypoints.s3_events import IndexerServices, build_handler, paths_in
+from tests.entrypoints.events import Context
+from tests.services.world import READER, World, markdown
+
+
+def s3_record(key: str, name: str = "ObjectCreated:Put", **fields: Any) -> dict[str, Any]:
+    return {
+        "eventVersion": "2.1",
+        "eventSource": "aws:s3",
+        "eventName": name,
+        "s3": {"bucket": {"name": "kb"}, "object": {"key": quote_plus(key, safe="/"), **fields}},
+    }
+
+
+def message(body: object, message_id: str = "m1", receive_count: int = 1) -> dict[str, Any]:
+    return {
+        "messageId": message_id,
+        "receiptHandle": "h",
+        "body": body if isinstance(body, str) else json.dumps(body),
+        "attributes": {"ApproximateReceiveCount": str(receive_count)},
+        "messageAttributes": {},
+        "eventSource": "aws:sqs",
+        "eventSourceARN": "arn:aws:sqs:eu-west-1:111122223333:queue",
+        "awsRegion": "eu-west-1",
+    }
+
+
+def dropped(key: str, message_id: str = "m1", **options: Any) -> dict[str, Any]:
+    return message({"Records": [s3_record(key)]}, message_id, **options)
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def deliver(world: World, *messages: dict[str, Any], remaining_ms: int = 28_000) -> list[str]:
+    """The ids that come back."""
+    handler = build_handler(lambda: IndexerServices(world.converger, max_receive_count=5))
+    answer = handler({"Records": list(messages)}, Context(remaining_ms=remaining_ms))
+    return [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "knowledge_base/docs/How to deploy (v2).md",
+        "knowledge_base/文档/部署 指南.md",
+        "knowledge_base/a+b.md",
+        "knowledge_base/100%25.md",
+        "knowledge_base/e\u0301.md",
+        "knowledge_base/x#1&y=2.md",
+    ],
+)
+def test_a_dropped_file_is_indexed_under_its_true_key_and_removed_again_B01(world: World, key: str) -> None:
+    world.drop(key, markdown("ERR_77"))
+    assert deliver(world, dropped(key)) == []
+    assert world.reader.get_document(READER, doc_id_for(key)).file_path == key
+    assert world.ask("ERR_77").primary is not None
+    world.objects.delete(key)
+    removed = message({"Records": [s3_record(key, "ObjectRemoved:DeleteMarkerCreated")]})
+    assert deliver(world, removed) == []
+    assert not world.ask("ERR_77").found
+
+
+def test_the_test_event_is_acknowledged_and_rubbish_comes_back_alone_B03(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.drop("knowledge_base/a.md", markdown("ERR_77"))
+    failed = deliver(
+        world,
+        message({"Service": "Amazon S3", "Event": "s3:TestEvent", "Bucket": "kb"}, "test"),
+        dropped("knowledge_base/a.md", "good"),
+        message("not json", "rubbish"),
+        message({"Records": []}, "empty"),
+        message({"Type": "Notification", "Message": "{}"}, "foreign"),
+        message("[" * 100_000, "deep"),
+    )
+    assert failed == ["rubbish", "foreign", "deep"]
+    assert world.ask("ERR_77").primary is not None
+    assert any(record.message == "message_unusable" for record in caplog.records)
+
+
+def test_the_end_state_is_that_of_the_bucket_whatever_the_order_of_events_B04(world: World) -> None:
+    key = "knowledge_base/a.md"
+    world.drop(key, markdown("ERR_77"))
+    world.objects.delete(key)
+    events = [
+        message(
+            {"Records": [s3_record(key, "ObjectRemoved:DeleteMarkerCreated", sequencer="0055AED6DCD90281E6")]}, "1"
+        ),
+        message({"Records": [s3_record(key, sequencer="0055AED6DCD90281E5")]}, "2"),
+        message({"Records": [s3_record(key, sequencer="0A")]}, "3"),
+    ]
+    assert deliver(world, *events) == []
+    assert not world.ask("ERR_77").found
+    world.drop(key, markdown("ERR_78"))
+    assert deliver(world, *reversed(events)) == []
+    assert world.ask("ERR_78").primary is not None
+
+
+@pytest.mark.parametrize("key", ["knowledge_base/docs/team/", "knowledge_base/.DS_Store", "knowledge_base/photo.png"])
+def test_folder_markers_and_other_types_are_ignored_quietly_B06(
+    world: World, key: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.drop(key, b"")
+    assert deliver(world, dropped(key)) == []
+    assert world.registry.head() == 0
+    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+def test_a_second_delivery_is_one_look_and_no_write_B08(world: World) -> None:
+    world.drop("knowledge_base/a.md", markdown("ERR_77"))
+    deliver(world, dropped("knowledge_base/a.md"))
+    head = world.registry.head()
+    deliver(world, dropped("knowledge_base/a.md"), dropped("knowledge_base/a.md", "m2"))
+    assert world.registry.head() == head
+    assert world.embedder.calls["embed_passages"] == 1
+
+
+@pytest.mark.parametrize(
+    "name", ["ObjectRemoved:Delete", "ObjectRemoved:DeleteMarkerCreated", "LifecycleExpiration:DeleteMarkerCreated"]
+)
+def test_every_kind_of_removal_is_a_look_at_the_key_B10(world: World, name: str) -> None:
+    key = "knowledge_base/a.md"
+    world.drop(key, markdown("ERR_77"))
+    deliver(world, dropped(key))
+    assert deliver(world, message({"Records": [s3_record(key, name)]})) == []
+    assert world.ask("ERR_77").primary is not None, "an old version went; the current one is still there"
+    world.objects.delete(key)
+    deliver(world, message({"Records": [s3_record(key, name)]}))
+    assert not world.ask("ERR_77").found
+
+
+def test_only_the_failed_messages_come_back_F07(world: World) -> None:
+    keys = [f"knowledge_base/{n}.md" for n in range(10)]
+    for key in keys:
+        world.drop(key, markdown(f"ERR_{key[15]}"))
+    fail_on = keys[4]
+    stat = world.objects._adapter.stat
+
+    def failing(key: str) -> object:
+        if key == fail_on:
+            from knowledge.errors import DependencyUnavailable
+
+            raise DependencyUnavailable("S3", "injected")
+        return stat(key)
+
+    world.objects._adapter.stat = failing
+    messages = [dropped(key, f"m{n}") for n, key in enumerate(keys)]
+    messages[7] = message("malformed", "m7")
+    assert deliver(world, *messages) == ["m4", "m7"]
+    assert world.registry.head() == 8
+
+
+def test_a_batch_of_one_that_fails_names_it_F07(world: World) -> None:
+    assert deliver(world, message("malformed", "only")) == ["only"]
+
+
+def test_a_failing_embedder_is_retried_and_at_the_last_delivery_marked_failed(world: World) -> None:
+    key = "knowledge_base/a.md"
+    world.drop(key, markdown("ERR_77"))
+    world.embedder.broken.add("embed_passages")
+    assert deliver(world, dropped(key)) == ["m1"]
+    assert world.reader.get_document(READER, doc_id_for(key)).status is DocumentStatus.PENDING
+    assert deliver(world, dropped(key, receive_count=5)) == ["m1"]
+    record = world.reader.get_document(READER, doc_id_for(key))
+    assert record.status is DocumentStatus.FAILED
+    assert record.reason
+    assert world.ask("ERR_77").primary is not None
+
+
+def test_a_malformed_document_is_not_retried_A04(world: World) -> None:
+    world.drop("knowledge_base/a.md", "---\ntitle: @team handbook\n---\nText of the team.")
+    assert deliver(world, dropped("knowledge_base/a.md")) == []
+    record = world.reader.get_document(READER, doc_id_for("knowledge_base/a.md"))
+    assert any("line 2" in warning for warning in record.warnings)
+
+
+def test_without_time_to_embed_the_keywords_are_served_and_the_message_comes_back(world: World) -> None:
+    world.drop("knowledge_base/a.md", markdown("ERR_77"))
+    assert deliver(world, dropped("knowledge_base/a.md"), remaining_ms=1_000) == ["m1"]
+    assert world.ask("ERR_77").primary is not None
+    assert deliver(world, dropped("knowledge_base/a.md")) == []
+
+
+def test_keys_are_decoded_exactly_once_B01() -> None:
+    body = json.dumps({"Records": [s3_record("knowledge_base/100%2B.md")]})
+    assert paths_in(body) == ["knowledge_base/100%2B.md"]

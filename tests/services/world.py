@@ -1,0 +1,121 @@
+"""A whole knowledge base in memory, with faults to inject and calls to count: what the service tests stand on."""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from knowledge.adapters.hashing_embedder import HashingEmbedder
+from knowledge.adapters.memory import MemoryDocumentRegistry, MemoryVectorStore
+from knowledge.adapters.memory_objects import MemoryObjectStore
+from knowledge.domain.access import Principal, Role
+from knowledge.domain.document import KnowledgeBasePath
+from knowledge.domain.lookup import LookupAnswer
+from knowledge.errors import DependencyUnavailable
+from knowledge.ports import Embedder, ObjectStore, VectorStore
+from knowledge.services.catalog import KnowledgeIndex
+from knowledge.services.converge import Converger
+from knowledge.services.document_reader import DocumentReader
+from knowledge.services.documents import Documents, UploadResult
+from knowledge.services.lookup import Lookup
+from knowledge.services.preparation import Preparation
+from knowledge.services.semantic import SemanticSearch
+
+ADMIN = Principal("tester", Role.ADMIN)
+READER = Principal("agent", Role.READER)
+
+
+class Port:
+    """A port's adapter with its calls counted, and with faults: a name in `broken` makes that method fail.
+
+    `before` and `after` hold functions called around a method, for what happens meanwhile.
+    """
+
+    def __init__(self, adapter: object) -> None:
+        self._adapter = adapter
+        self.calls: Counter[str] = Counter()
+        self.broken: set[str] = set()
+        self.broken_after_effect: set[str] = set()
+        self.before: dict[str, Callable[[], None]] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._adapter, name)
+        if not callable(value):
+            return value
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            self.calls[name] += 1
+            if name in self.before:
+                self.before.pop(name)()
+            if name in self.broken:
+                raise DependencyUnavailable(type(self._adapter).__name__, "injected")
+            result = value(*args, **kwargs)
+            if name in self.broken_after_effect:
+                raise DependencyUnavailable(type(self._adapter).__name__, "injected after effect")
+            return result
+
+        return call
+
+
+class World:
+    """One set of stores; `instance()` makes what one warm Lambda would hold."""
+
+    def __init__(
+        self,
+        *,
+        prefix: str = "knowledge_base/",
+        max_document_bytes: int = 1024 * 1024,
+        embedder: Embedder | None = None,
+        vectors: Callable[[ObjectStore], VectorStore] = lambda _: MemoryVectorStore(),
+    ) -> None:
+        self.base = KnowledgeBasePath.parse(prefix)
+        self.max_document_bytes = max_document_bytes
+        self.objects: Any = Port(MemoryObjectStore())
+        self.registry: Any = Port(MemoryDocumentRegistry())
+        self.vectors: Any = Port(vectors(self.objects))
+        self.embedder: Any = Port(embedder or HashingEmbedder())
+        self.preparation = Preparation(self.objects, self.vectors, self.embedder, max_document_bytes=max_document_bytes)
+        self.converger = Converger(self.objects, self.registry, self.preparation, self.base)
+        self.documents = Documents(
+            self.objects,
+            self.registry,
+            self.converger,
+            self.base,
+            max_document_bytes=max_document_bytes,
+            embed_budget_s=60.0,
+        )
+        self.reader = DocumentReader(self.objects, self.registry, self.base, max_inline_bytes=max_document_bytes)
+        self.semantic = SemanticSearch(self.embedder, self.vectors, self.registry, self.base)
+        self.index, self.lookup = self.instance()
+
+    def instance(self, *, semantic_timeout_s: float = 5.0) -> tuple[KnowledgeIndex, Lookup]:
+        """A fresh index and lookup over the same stores."""
+        index = KnowledgeIndex(self.objects, self.registry, self.base, max_document_bytes=self.max_document_bytes)
+        return index, Lookup(index, self.semantic, load_wait_s=5.0, semantic_timeout_s=semantic_timeout_s)
+
+    def upload(self, path: str, text: str | bytes) -> UploadResult:
+        """Upload to `category/name.md` as the API would."""
+        category, _, name = path.rpartition("/")
+        content = text.encode() if isinstance(text, str) else text
+        return self.documents.upload_document(ADMIN, category=category, file_name=name, content=content)
+
+    def drop(self, key: str, text: str | bytes) -> None:
+        """Put a file into the bucket, as any S3 client would; no event is delivered."""
+        self.objects.put(key, text.encode() if isinstance(text, str) else text, content_type="text/markdown")
+
+    def ask(self, query: str, **options: Any) -> LookupAnswer:
+        """A lookup by an agent."""
+        return self.lookup.lookup_knowledge(READER, query, **options)
+
+    def reset_counts(self) -> None:
+        """Forget the calls made so far."""
+        for port in (self.objects, self.registry, self.vectors, self.embedder):
+            port.calls.clear()
+
+
+def markdown(*keywords: str, title: str = "A title", body: str = "Some text.", summary: str | None = None) -> str:
+    """A document with frontmatter."""
+    listed = ", ".join(f'"{keyword}"' for keyword in keywords)
+    lines = ["---", f"title: {title}", f"keywords: [{listed}]"]
+    if summary:
+        lines.append(f"summary: {summary}")
+    return "\n".join([*lines, "---", "", body, ""])
