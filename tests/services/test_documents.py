@@ -146,7 +146,7 @@ def test_a_failed_store_raises_and_leaves_nothing_behind_D8(world: World, port: 
         world.upload("api/errors.md", markdown("ERR_77"))
     getattr(world, port).broken.clear()
     assert is_untouched(world)
-    assert world.vectors.search(world.embedder.embed_query("text"), limit=10) == []
+    assert world.chunks("text") == []
     assert not world.ask("ERR_77").found
 
 
@@ -265,7 +265,7 @@ def test_a_shorter_version_leaves_no_old_chunk_behind_I02(world: World) -> None:
     short = "\n\n".join(f"## Part {n}\n\nUnique text number{n}." for n in range(3))
     world.reset_counts()
     assert world.upload("api/errors.md", short).record.chunk_count == 3
-    hits = world.vectors.search(world.embedder.embed_query("unique text number8"), limit=100)
+    hits = world.chunks("unique text number8")
     assert len(hits) == 3
     assert world.embedder.calls["embed_passages"] == 0
 
@@ -311,7 +311,7 @@ def test_a_deleted_document_is_found_by_neither_tier_in_any_instance_D18_I01(wor
         assert not lookup.lookup_knowledge(READER, "ERR_77").found
         assert not lookup.lookup_knowledge(READER, "card number was mistyped by the customer").found
     assert world.reader.list_documents(READER).records == ()
-    assert world.vectors.search(world.embedder.embed_query("card"), limit=10) == []
+    assert world.chunks("card") == []
 
 
 def test_vectors_that_could_not_be_removed_are_never_returned_and_removed_later_I01(world: World) -> None:
@@ -321,7 +321,7 @@ def test_vectors_that_could_not_be_removed_are_never_returned_and_removed_later_
     assert not world.ask("the card number was mistyped").found
     world.vectors.broken.clear()
     world.converger.converge(PATH)
-    assert world.vectors.search(world.embedder.embed_query("card"), limit=10) == []
+    assert world.chunks("card") == []
     assert world.registry.read(record.doc_id).discarded == ()
 
 
@@ -346,7 +346,7 @@ def test_a_delete_during_the_embedding_wins_I03(world: World) -> None:
     world.converger.converge(PATH)
     world.converger.converge(PATH)
     assert world.registry.read(doc_id_for(PATH)).record is None
-    assert world.vectors.search(world.embedder.embed_query("text"), limit=10) == []
+    assert world.chunks("text") == []
 
 
 def test_a_newer_version_committed_during_the_embedding_wins_I03(world: World) -> None:
@@ -357,7 +357,7 @@ def test_a_newer_version_committed_during_the_embedding_wins_I03(world: World) -
     world.converger.converge(PATH)
     world.index.refresh()
     assert [entry.keywords for entry in world.index.entries] == [("ERR_NEW",)]
-    hits = world.vectors.search(world.embedder.embed_query("text"), limit=10)
+    hits = world.chunks("text")
     assert ["New text." in hit.text for hit in hits] == [True]
 
 
@@ -380,7 +380,7 @@ def test_a_document_that_keeps_changing_is_a_conflict_and_not_an_endless_loop(wo
     with pytest.raises(Conflict, match="kept changing"):
         world.converger.converge(PATH)
     assert world.registry.calls["commit"] == 10
-    assert world.vectors.search(world.embedder.embed_query("text"), limit=10) == []
+    assert world.chunks("text") == []
 
 
 @pytest.mark.parametrize("key", ["knowledge_base/team/", "knowledge_base/a.txt", "_index/x.md", "other/x.md"])

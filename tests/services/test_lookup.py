@@ -145,6 +145,7 @@ def test_a_match_whose_file_is_gone_is_no_match(world: World) -> None:
     assert answer.primary is not None
     assert answer.primary.source == "knowledge_base/api/b.md"
     assert answer.primary.confidence is Confidence.HIGH
+    assert [entry.file_path for entry in world.index.entries] == ["knowledge_base/api/b.md"]
 
 
 def test_content_is_cut_after_2000_characters_D12(world: World) -> None:

@@ -11,7 +11,7 @@ from knowledge.domain.access import Principal, Role
 from knowledge.domain.document import KnowledgeBasePath
 from knowledge.domain.lookup import LookupAnswer
 from knowledge.errors import DependencyUnavailable
-from knowledge.ports import Embedder, ObjectStore, VectorStore
+from knowledge.ports import ChunkHit, Embedder, ObjectStore, VectorStore
 from knowledge.services.catalog import KnowledgeIndex
 from knowledge.services.converge import Converger
 from knowledge.services.document_reader import DocumentReader
@@ -66,13 +66,14 @@ class World:
         max_document_bytes: int = 1024 * 1024,
         embedder: Embedder | None = None,
         vectors: Callable[[ObjectStore], VectorStore] = lambda _: MemoryVectorStore(),
+        port: Callable[[object], Port] = Port,
     ) -> None:
         self.base = KnowledgeBasePath.parse(prefix)
         self.max_document_bytes = max_document_bytes
-        self.objects: Any = Port(MemoryObjectStore())
-        self.registry: Any = Port(MemoryDocumentRegistry())
-        self.vectors: Any = Port(vectors(self.objects))
-        self.embedder: Any = Port(embedder or HashingEmbedder())
+        self.objects: Any = port(MemoryObjectStore())
+        self.registry: Any = port(MemoryDocumentRegistry())
+        self.vectors: Any = port(vectors(self.objects))
+        self.embedder: Any = port(embedder or HashingEmbedder())
         self.preparation = Preparation(self.objects, self.vectors, self.embedder, max_document_bytes=max_document_bytes)
         self.converger = Converger(self.objects, self.registry, self.preparation, self.base)
         self.documents = Documents(
@@ -105,6 +106,10 @@ class World:
     def ask(self, query: str, **options: Any) -> LookupAnswer:
         """A lookup by an agent."""
         return self.lookup.lookup_knowledge(READER, query, **options)
+
+    def chunks(self, query: str) -> list[ChunkHit]:
+        """Everything in the vector store, of any generation, nearest to `query` first."""
+        return list(self.vectors.search(query, self.embedder.embed_query(query), limit=1000))
 
     def reset_counts(self) -> None:
         """Forget the calls made so far."""

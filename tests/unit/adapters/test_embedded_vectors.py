@@ -7,6 +7,7 @@ import pytest
 
 from knowledge.adapters.embedded_vectors import EmbeddedVectorStore
 from knowledge.adapters.memory_objects import MemoryObjectStore
+from knowledge.domain.document import doc_id_for
 from tests.contract.builders import DOC, GENERATION, OTHER_DOC, chunk
 
 KEY = f"_index/vectors/{DOC}/{GENERATION}.npz"
@@ -50,7 +51,7 @@ def test_an_object_that_cannot_be_read_is_reported_once_and_the_others_are_found
     vectors.write(OTHER_DOC, GENERATION, "kb/b.md", [chunk("fine", [1, 0])])
     objects.put(KEY, body, content_type="application/octet-stream")
     with caplog.at_level(logging.WARNING):
-        found = [[hit.text for hit in vectors.search([1.0, 0.0], limit=5)] for _ in range(2)]
+        found = [[hit.text for hit in vectors.search("q", [1.0, 0.0], limit=5)] for _ in range(2)]
     assert found == [["fine"], ["fine"]]
     assert [(record.message, record.__dict__["key"]) for record in caplog.records] == [("vectors_unreadable", KEY)]
     assert vectors.embeddings(DOC, GENERATION) == {}
@@ -60,15 +61,15 @@ def test_an_archive_with_a_python_object_is_not_executed(objects: MemoryObjectSt
     buffer = io.BytesIO()
     np.savez(buffer, vectors=np.asarray([{"a": 1}], dtype=object), chunks=np.zeros(1, dtype=np.uint8))
     objects.put(KEY, buffer.getvalue(), content_type="application/octet-stream")
-    assert EmbeddedVectorStore(objects).search([1.0, 0.0], limit=5) == []
+    assert EmbeddedVectorStore(objects).search("q", [1.0, 0.0], limit=5) == []
 
 
 def test_a_repaired_object_is_found(objects: MemoryObjectStore) -> None:
     vectors = EmbeddedVectorStore(objects)
     objects.put(KEY, b"torn", content_type="application/octet-stream")
-    assert vectors.search([1.0, 0.0], limit=5) == []
+    assert vectors.search("q", [1.0, 0.0], limit=5) == []
     vectors.write(DOC, GENERATION, "kb/a.md", [chunk("x", [1, 0])])
-    assert [hit.text for hit in vectors.search([1.0, 0.0], limit=5)] == ["x"]
+    assert [hit.text for hit in vectors.search("q", [1.0, 0.0], limit=5)] == ["x"]
 
 
 def test_an_object_that_goes_away_while_it_is_read_is_not_found(objects: MemoryObjectStore) -> None:
@@ -79,7 +80,7 @@ def test_an_object_that_goes_away_while_it_is_read_is_not_found(objects: MemoryO
     vanishing = Vanishing()
     vectors = EmbeddedVectorStore(vanishing)
     vectors.write(DOC, GENERATION, "kb/a.md", [chunk("x", [1, 0])])
-    assert vectors.search([1.0, 0.0], limit=5) == []
+    assert vectors.search("q", [1.0, 0.0], limit=5) == []
 
 
 def test_an_object_is_read_once_however_often_is_searched(objects: MemoryObjectStore) -> None:
@@ -94,7 +95,7 @@ def test_an_object_is_read_once_however_often_is_searched(objects: MemoryObjectS
     for doc_id in (DOC, OTHER_DOC):
         vectors.write(doc_id, GENERATION, "kb/a.md", [chunk("x", [1, 0])])
     for _ in range(3):
-        assert len(vectors.search([1.0, 0.0], limit=5)) == 2
+        assert len(vectors.search("q", [1.0, 0.0], limit=5)) == 2
     assert len(reads) == 2
 
 
@@ -102,3 +103,23 @@ def test_the_prefix_is_where_the_objects_lie(objects: MemoryObjectStore) -> None
     vectors = EmbeddedVectorStore(objects, prefix="other/")
     vectors.write(DOC, GENERATION, "kb/a.md", [chunk("x", [1, 0])])
     assert [info.key for info in objects.list("")] == [f"other/{DOC}/{GENERATION}.npz"]
+
+
+def test_the_right_document_in_the_other_language_is_found_among_those_in_the_querys_own() -> None:
+    """Each language has an axis of its own that says nothing; what is said lies on the other axes."""
+    vectors = EmbeddedVectorStore(MemoryObjectStore())
+    topics = np.eye(22, dtype=np.float32)[2:]
+    for language, word in ((0, "退款"), (1, "refund")):
+        for topic in range(20):
+            if (language, topic) != (0, 7):
+                vector = topics[topic] + 4 * np.eye(22, dtype=np.float32)[language]
+                content = chunk(f"{word} {topic}", (vector / np.linalg.norm(vector)).tolist())
+                doc_id, path = doc_id_for(f"{language}-{topic}"), f"kb/{language}-{topic}.md"
+                vectors.write(doc_id, GENERATION, path, [content])
+    extra = chunk("退款 20", np.eye(22)[0].tolist())
+    vectors.write(doc_id_for("extra"), GENERATION, "kb/extra.md", [extra])
+    query = topics[7] + 4 * np.eye(22, dtype=np.float32)[0]
+    hits = vectors.search("退款多久到账", (query / np.linalg.norm(query)).tolist(), limit=3)
+    assert hits[0].file_path == "kb/1-7.md"
+    assert hits[0].similarity < hits[1].similarity
+    assert hits[0].nearness > hits[1].nearness

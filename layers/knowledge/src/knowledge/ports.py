@@ -147,7 +147,7 @@ class EmbeddedChunk:
 
 @dataclass(frozen=True, slots=True)
 class ChunkHit:
-    """A chunk found; `similarity` is the cosine in -1..1."""
+    """A chunk found."""
 
     doc_id: DocId
     generation: Generation
@@ -155,6 +155,9 @@ class ChunkHit:
     ordinal: int
     text: str
     similarity: float
+    """Cosine of query and chunk, -1 to 1."""
+    nearness: float
+    """What the store orders hits by; comparable within one search only."""
 
 
 class VectorStore(Protocol):
@@ -166,8 +169,11 @@ class VectorStore(Protocol):
     def embeddings(self, doc_id: DocId, generation: Generation) -> Mapping[str, Vector]:
         """Vector by `Chunk.content_hash`; empty when the generation is not there."""
 
-    def search(self, vector: Vector, *, limit: int) -> Sequence[ChunkHit]:
-        """Up to `limit` chunks, most similar first, of any generation; an empty store gives none."""
+    def search(self, query: str, vector: Vector, *, limit: int) -> Sequence[ChunkHit]:
+        """Up to `limit` chunks, nearest first, of any generation; an empty store gives none.
+
+        `vector` is the query's; its text lets a store take more than the vector into account.
+        """
 
     def delete(self, doc_id: DocId, generation: Generation) -> None:
         """No chunk of that generation is left. Idempotent."""

@@ -38,6 +38,16 @@ def is_unspaced(char: str) -> bool:
     return _UNSPACED.match(char) is not None
 
 
+def is_mostly_unspaced(text: str) -> bool:
+    """True for a text in Chinese or another script without blanks, also when it holds English terms and code.
+
+    Source: own choice; one such character carries about as much as a word of three letters, so from a quarter of all
+    letters on they are most of what is said.
+    """
+    letters = sum(map(str.isalnum, text))
+    return letters > 0 and len(_UNSPACED.findall(text)) * 4 > letters
+
+
 def is_word_character(char: str) -> bool:
     """True where a neighbour of the same kind continues the word: letters, digits, marks and `_`, in spaced scripts."""
     if char.isascii():

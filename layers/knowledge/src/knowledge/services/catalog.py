@@ -133,17 +133,24 @@ class KnowledgeIndex:
     def read_document(self, path: str, max_chars: int = MAX_CONTENT_CHARS) -> str | None:
         """The document's text, whole up to `max_chars` code points, else the first `max_chars` and `...`.
 
-        One ranged read. A missing or unreadable file is logged as an error and gives None.
+        One ranged read. A missing or unreadable file is logged as an error and gives None; a missing one is no longer
+        in this index: a scan may have seen it in the moment before it went, and then no log entry tells.
         """
         stored = self._objects.read(path, max_bytes=(max_chars + 1) * _MAX_BYTES_PER_CHAR)
         if stored is None:
             _logger.error("document_missing", extra={"path": path})
+            self._forget(path)
             return None
         text = _decode_head(stored.body)
         if text is None:
             _logger.error("document_unreadable", extra={"path": path})
             return None
         return excerpt(text, max_chars)
+
+    def _forget(self, path: str) -> None:
+        with self._changing:
+            if self._snapshot is not None:
+                self._snapshot = _Snapshot(self._snapshot.version, _changed(self._snapshot.index, {path: None}))
 
     def _load_in_background(self) -> None:
         try:

@@ -1,6 +1,7 @@
 """The semantic tier: the nearest chunks whose document still has exactly that text, and whether they are an answer."""
 
 import logging
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -44,19 +45,22 @@ class SemanticSearch:
         Raises:
             DependencyUnavailable: the embedder, the vector store or the registry failed.
         """
-        found = self._vectors.search(self._embedder.embed_query(query), limit=top_k * _CHUNKS_PER_RESULT)
+        vector = self._embedder.embed_query(query)
+        found = self._vectors.search(query, vector, limit=top_k * _CHUNKS_PER_RESULT)
         current = self._registry.generations(list(dict.fromkeys(chunk.doc_id for chunk in found)))
         hits = [
-            SemanticHit(chunk, Relevance(chunk.similarity, term_share(query, chunk.text)))
+            SemanticHit(chunk, Relevance(chunk.similarity, chunk.nearness, term_share(query, chunk.text)))
             for chunk in found
             if current.get(chunk.doc_id) == chunk.generation and self._is_in(category, chunk.file_path)
         ]
+        evidence = max((hit.relevance.evidence for hit in hits), default=-math.inf)
+        _logger.debug("semantic_search_finished", extra={"chunk_count": len(hits), "evidence": evidence})
+        if evidence < self._embedder.answer_threshold:
+            return []
         best: dict[DocId, SemanticHit] = {}
-        for hit in sorted(hits, key=lambda hit: -hit.relevance.score):
+        for hit in sorted(hits, key=lambda hit: -hit.relevance.rank):
             best.setdefault(hit.chunk.doc_id, hit)
-        answers = [hit for hit in best.values() if hit.relevance.score >= self._embedder.answer_threshold]
-        _logger.debug("semantic_search_finished", extra={"chunk_count": len(found), "answer_count": len(answers)})
-        return answers[:top_k]
+        return list(best.values())[:top_k]
 
     def _is_in(self, category: str | None, path: str) -> bool:
         found = self._base.category_of(path)

@@ -1,0 +1,51 @@
+"""What every user of the table shares: whole consistent reads, and waiting before another try."""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from knowledge.adapters.aws_errors import aws_errors
+from knowledge.adapters.dynamodb_items import Item, attributes
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+DYNAMODB = "DynamoDB"
+
+# Full jitter: a random part of a bound that doubles. Source: Amazon Builders' Library, "Timeouts, retries and backoff
+# with jitter". The bounds are our choice: a transaction takes about 10 ms, and a caller has waited 4 s on average
+# when the last try fails.
+MAX_TRIES = 30
+_FIRST_DELAY_S = 0.01
+_LONGEST_DELAY_S = 0.32
+
+
+def delay_s(failures: int, random: float) -> float:
+    """How long to wait after that many failures in a row; `random` is in 0..1."""
+    bound: float = min(_LONGEST_DELAY_S, _FIRST_DELAY_S * 2.0 ** min(failures - 1, 10))
+    return random * bound
+
+
+def get_item(client: "DynamoDBClient", table_name: str, key: Item) -> Item | None:
+    """The item, strongly consistent, or None: one call."""
+    with aws_errors(DYNAMODB):
+        return client.get_item(TableName=table_name, Key=key, ConsistentRead=True).get("Item")
+
+
+def query_all(
+    client: "DynamoDBClient", table_name: str, condition: str, values: Mapping[str, object]
+) -> Iterator[Item]:
+    """Every item of the table for the key condition, strongly consistent, in key order; a call for each megabyte."""
+    pages = iter(
+        client.get_paginator("query").paginate(
+            TableName=table_name,
+            KeyConditionExpression=condition,
+            ExpressionAttributeValues=attributes(values),
+            ConsistentRead=True,
+        )
+    )
+    while True:
+        with aws_errors(DYNAMODB):
+            page = next(pages, None)
+        if page is None:
+            return
+        yield from page["Items"]

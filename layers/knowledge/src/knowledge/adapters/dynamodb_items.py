@@ -1,0 +1,125 @@
+"""How the DynamoDB table is laid out, and the notation between Python values and its attributes.
+
+One table, keys `pk` and `sk`:
+
+    DOC#<doc_id>      META                      a document's record; in the indexes `listing` and `by_status`
+    DOC#<doc_id>      DISCARDED#<generation>    vectors that were replaced and not yet removed
+    CATALOG           HEAD                      number of the newest log entry
+    CATALOG           LOG#<12 digits>           one change to the exact tier
+    TOKEN#<sha256>    TOKEN                     a caller
+
+Knows no client, makes no call, and does not know what the items mean.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, TypeVar
+
+from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from knowledge.domain.document import DocId, DocumentStatus, Generation
+from knowledge.errors import CorruptState
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.type_defs import AttributeValueTypeDef
+
+Item = Mapping[str, "AttributeValueTypeDef"]
+
+# Source: Amazon DynamoDB developer guide, "Quotas": an item is at most 400 KB, names and values together.
+MAX_ITEM_BYTES = 400 * 1024
+
+META = "META"
+DISCARDED = "DISCARDED#"
+LISTING_PK = "DOCUMENTS"
+CATALOG_PK = "CATALOG"
+# Greater than every log key: `~` comes after the digits in UTF-8.
+LOG_END = "LOG#~"
+
+_serializer = TypeSerializer()
+_deserializer = TypeDeserializer()
+
+
+class StoredItem(BaseModel):
+    """Base of the shapes of stored items; attributes of a later version of this product are ignored."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+_Stored = TypeVar("_Stored", bound=StoredItem)
+
+
+def document_pk(doc_id: DocId) -> str:
+    """Partition of everything that belongs to one document."""
+    return f"DOC#{doc_id}"
+
+
+def status_pk(status: DocumentStatus) -> str:
+    """Partition of the index `by_status`."""
+    return f"STATUS#{status}"
+
+
+def log_sk(version: int) -> str:
+    """Sort key of a log entry; the digits make text order the order of numbers."""
+    return f"LOG#{version:012d}"
+
+
+def attributes(values: Mapping[str, object]) -> "dict[str, AttributeValueTypeDef]":
+    """`values` in DynamoDB's notation."""
+    return {name: _serializer.serialize(value) for name, value in values.items()}
+
+
+def document_key(doc_id: DocId) -> "dict[str, AttributeValueTypeDef]":
+    """Key of a document's record."""
+    return attributes({"pk": document_pk(doc_id), "sk": META})
+
+
+def head_key() -> Item:
+    """Key of the number of the newest log entry."""
+    return attributes({"pk": CATALOG_PK, "sk": "HEAD"})
+
+
+def discarded_key(doc_id: DocId, generation: Generation) -> Item:
+    """Key, and whole item, of a generation that waits to be removed."""
+    return attributes({"pk": document_pk(doc_id), "sk": f"{DISCARDED}{generation}"})
+
+
+def token_key(token_hash: str) -> Item:
+    """Key of one caller."""
+    return attributes({"pk": f"TOKEN#{token_hash}", "sk": "TOKEN"})
+
+
+def item_of(stored: StoredItem) -> Item:
+    """`stored` in DynamoDB's notation; what is None is left out."""
+    return attributes(stored.model_dump(mode="json", exclude_none=True))
+
+
+def read_item(shape: type[_Stored], item: Item) -> _Stored:
+    """The stored values. Raises CorruptState, naming the key and the attributes that are wrong."""
+    try:
+        return shape.model_validate({name: _deserializer.deserialize(value) for name, value in item.items()})
+    except ValidationError as error:
+        fields = ", ".join(sorted({".".join(map(str, problem["loc"])) for problem in error.errors()}))
+        raise CorruptState(f"{key_text(item)} cannot be read: {fields}") from error
+
+
+def sort_key(item: Item) -> str:
+    """The item's `sk`."""
+    return str(item["sk"].get("S", ""))
+
+
+def key_text(item: Item) -> str:
+    """The item's key, to be shown."""
+    return " ".join(str(item.get(part, {}).get("S", "?")) for part in ("pk", "sk"))
+
+
+def item_size_bytes(value: object) -> int:
+    """About what DynamoDB counts: the UTF-8 bytes of all names and texts, and a little for each value."""
+    match value:
+        case str():
+            return len(value.encode("utf-8", "surrogatepass"))
+        case Mapping():
+            return sum(item_size_bytes(name) + item_size_bytes(part) for name, part in value.items())
+        case list() | tuple():
+            return sum(item_size_bytes(part) for part in value)
+        case _:
+            return 1

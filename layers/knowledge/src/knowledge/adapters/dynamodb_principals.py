@@ -1,0 +1,28 @@
+"""Callers in DynamoDB, by the hash of their token."""
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from knowledge.adapters.dynamodb_calls import get_item
+from knowledge.adapters.dynamodb_items import token_key
+from knowledge.adapters.dynamodb_shapes import principal_from_item
+from knowledge.domain.access import Principal
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+
+class DynamoPrincipalStore:
+    """PrincipalStore over the table; thread-safe as the client is."""
+
+    def __init__(self, client: "DynamoDBClient", table_name: str, *, now_s: Callable[[], float] = time.time) -> None:
+        """`now_s` gives the seconds since 1970; DynamoDB itself removes expired items only days later."""
+        self._client = client
+        self._table_name = table_name
+        self._now_s = now_s
+
+    def find(self, token_hash: str) -> Principal | None:
+        """See PrincipalStore; one GetItem; a token whose `expires_at` has come is not found. Raises CorruptState."""
+        item = get_item(self._client, self._table_name, token_key(token_hash))
+        return None if item is None else principal_from_item(item, now_s=self._now_s())

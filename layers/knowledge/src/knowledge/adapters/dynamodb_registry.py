@@ -1,0 +1,138 @@
+"""The document registry in DynamoDB. Knows the table and its indexes; how items look is in `dynamodb_shapes`."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from random import random as random_fraction
+from typing import TYPE_CHECKING
+
+from knowledge.adapters import page_cursor
+from knowledge.adapters.aws_errors import aws_errors
+from knowledge.adapters.dynamodb_calls import DYNAMODB, MAX_TRIES, delay_s, query_all
+from knowledge.adapters.dynamodb_commit import DocumentCommit
+from knowledge.adapters.dynamodb_items import (
+    DISCARDED,
+    LISTING_PK,
+    META,
+    Item,
+    attributes,
+    discarded_key,
+    document_key,
+    document_pk,
+    sort_key,
+    status_pk,
+)
+from knowledge.adapters.dynamodb_shapes import document_from_item, generation_from_item
+from knowledge.domain.document import DocId, DocumentStatus, Generation
+from knowledge.errors import DependencyUnavailable
+from knowledge.ports import DocumentChange, DocumentPage, DocumentState
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_dynamodb.type_defs import QueryInputTypeDef
+
+
+class DynamoDocumentRegistry:
+    """DocumentRegistry over the table; thread-safe as the client is."""
+
+    def __init__(
+        self,
+        client: "DynamoDBClient",
+        table_name: str,
+        *,
+        sleep: Callable[[float], None] = time.sleep,
+        random: Callable[[], float] = random_fraction,
+    ) -> None:
+        """`sleep` and `random` (0..1) space the tries of writers that meet at the head of the log."""
+        self._client = client
+        self._table_name = table_name
+        self._sleep = sleep
+        self._random = random
+
+    def read(self, doc_id: DocId) -> DocumentState:
+        """See DocumentRegistry; one Query of the document's partition. Raises CorruptState."""
+        record = None
+        discarded = []
+        for item in query_all(self._client, self._table_name, "pk = :pk", {":pk": document_pk(doc_id)}):
+            if sort_key(item) == META:
+                record = document_from_item(item)
+            elif sort_key(item).startswith(DISCARDED):
+                discarded.append(Generation(sort_key(item).removeprefix(DISCARDED)))
+        return DocumentState(record, tuple(discarded))
+
+    def commit(self, change: DocumentChange) -> None:
+        """See DocumentRegistry; a GetItem and a transaction for each try.
+
+        Raises TooLarge, before any call, when an item would be larger than DynamoDB takes.
+        """
+        commit = DocumentCommit(self._client, self._table_name, change)
+        for failures in range(MAX_TRIES):
+            if failures:
+                self._sleep(delay_s(failures, self._random()))
+            if commit.attempt():
+                return
+        raise DependencyUnavailable(DYNAMODB, "too many writers at the same time")
+
+    def forget_discarded(self, doc_id: DocId, generation: Generation) -> None:
+        """See DocumentRegistry; one DeleteItem."""
+        with aws_errors(DYNAMODB):
+            self._client.delete_item(TableName=self._table_name, Key=discarded_key(doc_id, generation))
+
+    def generations(self, doc_ids: Sequence[DocId]) -> Mapping[DocId, Generation]:
+        """See DocumentRegistry; one BatchGetItem, more when DynamoDB answers only a part. Raises CorruptState."""
+        wanted: Sequence[Item] = [document_key(doc_id) for doc_id in dict.fromkeys(doc_ids)]
+        found: dict[DocId, Generation] = {}
+        for failures in range(MAX_TRIES):
+            if not wanted:
+                return found
+            if failures:
+                self._sleep(delay_s(failures, self._random()))
+            items, wanted = self._get_generations(wanted)
+            for doc_id, generation in map(generation_from_item, items):
+                if generation is not None:
+                    found[doc_id] = generation
+        raise DependencyUnavailable(DYNAMODB, "answered only a part")
+
+    def list(self, *, path_prefix: str, status: DocumentStatus | None, cursor: str | None, limit: int) -> DocumentPage:
+        """See DocumentRegistry; one Query of an index, so the newest commits may be missing for some milliseconds.
+
+        A page may hold fewer than `limit` records although another one follows: DynamoDB stops at one megabyte.
+        Raises CorruptState.
+        """
+        partition = "listing_pk" if status is None else "status_pk"
+        value = LISTING_PK if status is None else status_pk(status)
+        values = {":partition": value, ":prefix": path_prefix} if path_prefix else {":partition": value}
+        query: QueryInputTypeDef = {
+            "TableName": self._table_name,
+            "IndexName": "listing" if status is None else "by_status",
+            "KeyConditionExpression": f"{partition} = :partition"
+            + (" AND begins_with(file_path, :prefix)" if path_prefix else ""),
+            "ExpressionAttributeValues": attributes(values),
+            # One more than is returned tells whether another page follows.
+            "Limit": limit + 1,
+        }
+        if cursor is not None:
+            path, doc_id = page_cursor.decode(cursor, path_prefix)
+            query["ExclusiveStartKey"] = {
+                **document_key(doc_id),
+                **attributes({partition: value, "file_path": path}),
+            }
+        with aws_errors(DYNAMODB):
+            answer = self._client.query(**query)
+        records = tuple(document_from_item(item) for item in answer["Items"][:limit])
+        more = len(answer["Items"]) > limit or "LastEvaluatedKey" in answer
+        return DocumentPage(records, page_cursor.encode(records[-1]) if more and records else None)
+
+    def _get_generations(self, keys: Sequence[Item]) -> tuple[Sequence[Item], Sequence[Item]]:
+        with aws_errors(DYNAMODB):
+            answer = self._client.batch_get_item(
+                RequestItems={
+                    self._table_name: {
+                        "Keys": keys,
+                        "ConsistentRead": True,
+                        "ProjectionExpression": "pk, sk, doc_id, #generation",
+                        "ExpressionAttributeNames": {"#generation": "generation"},
+                    }
+                }
+            )
+        unprocessed = answer.get("UnprocessedKeys", {}).get(self._table_name)
+        return answer["Responses"].get(self._table_name, []), unprocessed["Keys"] if unprocessed else []

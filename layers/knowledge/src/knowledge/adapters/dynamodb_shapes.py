@@ -1,0 +1,178 @@
+"""The shapes of stored items, and the functions between them and the domain. Makes no call."""
+
+import json
+from datetime import UTC
+from typing import Any
+
+from pydantic import AwareDatetime
+
+from knowledge.adapters import dynamodb_items as layout
+from knowledge.adapters.dynamodb_items import Item, StoredItem, item_of, key_text, read_item
+from knowledge.domain.access import Principal, Role
+from knowledge.domain.document import DocId, DocumentRecord, DocumentStatus, Generation, Json, KnowledgeEntry
+from knowledge.errors import CorruptState
+from knowledge.ports import CatalogChange, DocumentChange
+
+
+class _StoredDocument(StoredItem):
+    pk: str
+    sk: str
+    listing_pk: str
+    status_pk: str
+    doc_id: str
+    file_path: str
+    status: DocumentStatus
+    etag: str
+    size_bytes: int
+    title: str
+    metadata: str | None = None
+    warnings: tuple[str, ...]
+    reason: str | None = None
+    generation: str | None = None
+    chunk_count: int
+    embedded_count: int
+    embedder: str
+    pipeline_version: int
+    revision: str
+    created_at: AwareDatetime
+    updated_at: AwareDatetime
+
+
+class _StoredGeneration(StoredItem):
+    doc_id: str
+    generation: str | None = None
+
+
+class _StoredEntry(StoredItem):
+    title: str
+    keywords: tuple[str, ...]
+    summary: str | None = None
+
+
+class _StoredChange(StoredItem):
+    pk: str
+    sk: str
+    version: int
+    doc_id: str
+    file_path: str
+    generation: str | None = None
+    entry: _StoredEntry | None = None
+
+
+class _StoredPrincipal(StoredItem):
+    name: str
+    role: Role
+    expires_at: int | None = None
+
+
+class _StoredHead(StoredItem):
+    version: int
+
+
+def document_to_item(record: DocumentRecord) -> Item:
+    """The META item of `record`; metadata as JSON text, so that no number changes and no depth limit counts."""
+    metadata = None if record.metadata is None else json.dumps(record.metadata, ensure_ascii=False)
+    return item_of(
+        _StoredDocument(
+            pk=layout.document_pk(record.doc_id),
+            sk=layout.META,
+            listing_pk=layout.LISTING_PK,
+            status_pk=layout.status_pk(record.status),
+            doc_id=record.doc_id,
+            file_path=record.file_path,
+            status=record.status,
+            etag=record.etag,
+            size_bytes=record.size_bytes,
+            title=record.title,
+            metadata=metadata,
+            warnings=record.warnings,
+            reason=record.reason,
+            generation=record.generation,
+            chunk_count=record.chunk_count,
+            embedded_count=record.embedded_count,
+            embedder=record.embedder,
+            pipeline_version=record.pipeline_version,
+            revision=record.revision,
+            created_at=record.created_at,
+            updated_at=record.updated_at,
+        )
+    )
+
+
+def document_from_item(item: Item) -> DocumentRecord:
+    """The record. Raises CorruptState."""
+    stored = read_item(_StoredDocument, item)
+    return DocumentRecord(
+        doc_id=DocId(stored.doc_id),
+        file_path=stored.file_path,
+        status=stored.status,
+        etag=stored.etag,
+        size_bytes=stored.size_bytes,
+        title=stored.title,
+        metadata=None if stored.metadata is None else _json_object(stored.metadata, item),
+        warnings=stored.warnings,
+        reason=stored.reason,
+        generation=None if stored.generation is None else Generation(stored.generation),
+        chunk_count=stored.chunk_count,
+        embedded_count=stored.embedded_count,
+        embedder=stored.embedder,
+        pipeline_version=stored.pipeline_version,
+        revision=stored.revision,
+        created_at=stored.created_at.astimezone(UTC),
+        updated_at=stored.updated_at.astimezone(UTC),
+    )
+
+
+def generation_from_item(item: Item) -> tuple[DocId, Generation | None]:
+    """The document and its generation, from the part of a META item that holds them. Raises CorruptState."""
+    stored = read_item(_StoredGeneration, item)
+    return DocId(stored.doc_id), None if stored.generation is None else Generation(stored.generation)
+
+
+def change_to_item(change: DocumentChange, version: int) -> Item:
+    """The log item of `change` as number `version`."""
+    entry = None
+    if change.entry is not None:
+        entry = _StoredEntry(title=change.entry.title, keywords=change.entry.keywords, summary=change.entry.summary)
+    return item_of(
+        _StoredChange(
+            pk=layout.CATALOG_PK,
+            sk=layout.log_sk(version),
+            version=version,
+            doc_id=change.doc_id,
+            file_path=change.file_path,
+            generation=change.after.generation if change.after else None,
+            entry=entry,
+        )
+    )
+
+
+def change_from_item(item: Item) -> CatalogChange:
+    """The log entry. Raises CorruptState."""
+    stored = read_item(_StoredChange, item)
+    entry = None
+    if stored.entry is not None:
+        entry = KnowledgeEntry(stored.file_path, stored.entry.title, stored.entry.keywords, stored.entry.summary)
+    return CatalogChange(stored.version, stored.file_path, entry)
+
+
+def head_from_item(item: Item | None) -> int:
+    """The number of the newest log entry, 0 without an item. Raises CorruptState."""
+    return read_item(_StoredHead, item).version if item else 0
+
+
+def principal_from_item(item: Item, *, now_s: float) -> Principal | None:
+    """The caller, or None when its time is over at `now_s`, seconds since 1970. Raises CorruptState."""
+    stored = read_item(_StoredPrincipal, item)
+    expired = stored.expires_at is not None and stored.expires_at <= now_s
+    return None if expired else Principal(stored.name, stored.role)
+
+
+def _json_object(text: str, item: Item) -> dict[str, Json]:
+    try:
+        value: Any = json.loads(text)
+    except ValueError as error:
+        raise CorruptState(f"{key_text(item)} cannot be read: metadata") from error
+    if not isinstance(value, dict):
+        raise CorruptState(f"{key_text(item)} cannot be read: metadata")
+    return value

@@ -1,0 +1,162 @@
+"""Exact vector search without a server: numpy over vectors that lie in the object store.
+
+One immutable object for each generation of a document. A process keeps what it has read; each search lists the prefix
+(one call for each 1,000 documents), so that it sees what any other process has written. Right for some thousand
+documents. Knows nothing of where the objects lie and of what the texts mean.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from threading import Lock
+
+import numpy as np
+
+from knowledge.adapters.vector_file import StoredVectors, UnreadableVectorsError, pack, unpack
+from knowledge.domain.document import DocId, Generation
+from knowledge.domain.text import is_mostly_unspaced
+from knowledge.ports import ChunkHit, EmbeddedChunk, ObjectInfo, ObjectStore, Vector
+
+_logger = logging.getLogger(__name__)
+
+_SUFFIX = ".npz"
+# Objects read at the same time. Source: own choice; half of the connections of `aws_client_config`.
+_READERS = 16
+# More than any object can hold. Source: Amazon S3 user guide: one PUT stores at most 5 GB.
+_WHOLE_OBJECT = 5 * 1024**3
+
+
+# With fewer chunks a mean says more about them than about their language. Source: own choice.
+_MIN_CHUNKS_FOR_A_MEAN = 20
+
+_Floats = np.ndarray[tuple[int, ...], np.dtype[np.float32]]
+
+
+class _Block:
+    """All rows of one dimension, in key order, under each other; and the same rows without their language's mean."""
+
+    def __init__(self, parts: Sequence[StoredVectors]) -> None:
+        self.matrix = np.concatenate([part.matrix for part in parts])
+        self._parts = parts
+        self._starts = np.cumsum([0, *(len(part.texts) for part in parts)])
+        for part, start in zip(parts, self._starts[:-1], strict=True):
+            # The rows are kept once: from here on a part is a view of the block.
+            part.matrix = self.matrix[start : start + len(part.texts)]
+        unspaced = np.array([is_mostly_unspaced(text) for part in parts for text in part.texts])
+        self._means: dict[bool, _Floats] = {}
+        if min(unspaced.sum(), (~unspaced).sum()) >= _MIN_CHUNKS_FOR_A_MEAN:
+            self._means = {script: self.matrix[unspaced == script].mean(axis=0) for script in (True, False)}
+            self._centred = _unit(self.matrix - np.where(unspaced[:, None], self._means[True], self._means[False]))
+
+    def similarities(self, vector: _Floats) -> _Floats:
+        """The cosine of every row."""
+        return np.clip(self.matrix @ vector, -1.0, 1.0)
+
+    def nearness(self, query: str, vector: _Floats, similarities: _Floats) -> _Floats:
+        """The cosine, plus the cosine after each language's mean is taken off, where there are two languages.
+
+        A model puts texts of one language near each other whatever they say, so that the right document in the other
+        language loses to any in the query's own. Source: measured, docs/adr/0009.
+        """
+        if not self._means:
+            return similarities
+        centred: _Floats = self._centred @ _unit(vector - self._means[is_mostly_unspaced(query)])
+        return similarities + centred
+
+    def hit(self, row: int, similarity: float, nearness: float) -> ChunkHit:
+        """The chunk in `row`."""
+        index = int(np.searchsorted(self._starts, row, side="right")) - 1
+        part = self._parts[index]
+        place = row - int(self._starts[index])
+        identity = (part.doc_id, part.generation, part.file_path)
+        return ChunkHit(*identity, part.ordinals[place], part.texts[place], similarity, nearness)
+
+
+def _unit(rows: _Floats) -> _Floats:
+    """The rows at length 1; a row of zeros stays one."""
+    lengths = np.linalg.norm(rows, axis=-1, keepdims=True)
+    unit: _Floats = np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0)
+    return unit
+
+
+class EmbeddedVectorStore:
+    """VectorStore over an ObjectStore; thread-safe when that is."""
+
+    def __init__(self, objects: ObjectStore, prefix: str = "_index/vectors/") -> None:
+        """Everything under `prefix` belongs to this store."""
+        self._objects = objects
+        self._prefix = prefix
+        self._lock = Lock()
+        # By key and ETag; None marks an object that cannot be read, so that it is reported once.
+        self._parts: dict[tuple[str, str], StoredVectors | None] = {}
+        self._blocks: dict[int, _Block] = {}
+
+    def write(self, doc_id: DocId, generation: Generation, file_path: str, chunks: Sequence[EmbeddedChunk]) -> None:
+        """See VectorStore; one put, none when there are no chunks."""
+        if chunks:
+            key = self._key(doc_id, generation)
+            self._objects.put(key, pack(file_path, chunks), content_type="application/octet-stream")
+
+    def embeddings(self, doc_id: DocId, generation: Generation) -> Mapping[str, Vector]:
+        """See VectorStore; one read."""
+        key = self._key(doc_id, generation)
+        stored = self._objects.read(key, max_bytes=_WHOLE_OBJECT)
+        part = stored and self._unpack(key, stored.body)
+        return dict(zip(part.content_hashes, part.matrix.tolist(), strict=True)) if part else {}
+
+    def search(self, query: str, vector: Vector, *, limit: int) -> Sequence[ChunkHit]:
+        """See VectorStore; a listing, and a read for each object that this process has not seen.
+
+        Vectors of another length are of another model and never compared. Equally near ones are in key order.
+        """
+        block = self._refresh(list(self._objects.list(self._prefix))).get(len(vector))
+        if block is None or limit < 1:
+            return []
+        wanted = np.asarray(vector, dtype=np.float32)
+        similarities = block.similarities(wanted)
+        nearness = block.nearness(query, wanted, similarities)
+        best = np.argsort(-nearness, kind="stable")[:limit]
+        return [block.hit(int(row), float(similarities[row]), float(nearness[row])) for row in best]
+
+    def delete(self, doc_id: DocId, generation: Generation) -> None:
+        """See VectorStore; one delete."""
+        self._objects.delete(self._key(doc_id, generation))
+
+    def _key(self, doc_id: DocId, generation: Generation) -> str:
+        return f"{self._prefix}{doc_id}/{generation}{_SUFFIX}"
+
+    def _refresh(self, listing: Sequence[ObjectInfo]) -> Mapping[int, _Block]:
+        """The blocks for exactly the objects of `listing`. A block once made is never changed."""
+        with self._lock:
+            wanted = {(info.key, info.etag): info for info in listing}
+            missing = [info for identity, info in wanted.items() if identity not in self._parts]
+            gone = self._parts.keys() - wanted.keys()
+            if not missing and not gone:
+                return self._blocks
+            with ThreadPoolExecutor(max_workers=_READERS, thread_name_prefix="vectors") as readers:
+                read = dict(pair for pair in readers.map(self._read, missing) if pair is not None)
+            parts = {**self._parts, **read}
+            self._parts = {identity: parts[identity] for identity in wanted if identity in parts}
+            by_dimension: dict[int, list[StoredVectors]] = {}
+            for part in self._parts.values():
+                if part is not None:
+                    by_dimension.setdefault(part.matrix.shape[1], []).append(part)
+            self._blocks = {dimension: _Block(group) for dimension, group in by_dimension.items()}
+            return self._blocks
+
+    def _read(self, info: ObjectInfo) -> tuple[tuple[str, str], StoredVectors | None] | None:
+        """The object by its identity, or None when it went away or changed since it was listed."""
+        stored = self._objects.read(info.key, max_bytes=max(info.size_bytes, 1))
+        if stored is None or stored.info.etag != info.etag:
+            return None
+        return (info.key, info.etag), self._unpack(info.key, stored.body)
+
+    def _unpack(self, key: str, body: bytes) -> StoredVectors | None:
+        doc_id, _, name = key.removeprefix(self._prefix).partition("/")
+        generation = name.removesuffix(_SUFFIX)
+        try:
+            return unpack(body, DocId(doc_id), Generation(generation))
+        except UnreadableVectorsError:
+            # Torn or foreign. Its document is still found by the exact tier, and converges to a new generation.
+            _logger.warning("vectors_unreadable", extra={"key": key})
+            return None

@@ -1,0 +1,124 @@
+"""Every port's adapters, each with an empty store. AWS is moto in this process; the table is that of template.yaml."""
+
+import hashlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
+
+import boto3
+import pytest
+from moto import mock_aws
+from samtranslator.yaml_helper import yaml_parse
+
+from knowledge.adapters.aws_clients import aws_client_config, s3_client_config
+from knowledge.adapters.dynamodb_catalog_log import DynamoCatalogLog
+from knowledge.adapters.dynamodb_principals import DynamoPrincipalStore
+from knowledge.adapters.dynamodb_registry import DynamoDocumentRegistry
+from knowledge.adapters.embedded_vectors import EmbeddedVectorStore
+from knowledge.adapters.memory import MemoryDocumentRegistry, MemoryPrincipalStore, MemoryVectorStore
+from knowledge.adapters.memory_objects import MemoryObjectStore
+from knowledge.adapters.s3 import S3ObjectStore
+from knowledge.domain.access import Principal
+from knowledge.ports import ObjectStore, PrincipalStore, VectorStore
+from tests.contract.builders import Registry
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_s3 import S3Client
+
+ROOT = Path(__file__).resolve().parents[2]
+REGION: Final = "eu-central-1"
+
+
+@pytest.fixture(scope="module")
+def aws() -> Iterator[None]:
+    with mock_aws():
+        yield
+
+
+@pytest.fixture(scope="module")
+def s3_client(aws: None) -> "S3Client":
+    return boto3.client("s3", region_name=REGION, config=s3_client_config())
+
+
+@pytest.fixture(scope="module")
+def dynamodb_client(aws: None) -> "DynamoDBClient":
+    client = boto3.client("dynamodb", region_name=REGION, config=aws_client_config())
+    # A call is atomic in DynamoDB and is not in moto: one at a time, so that only what lies between calls can race.
+    lock, call = Lock(), client._make_api_call  # type: ignore[attr-defined]
+
+    def one_at_a_time(operation: str, parameters: dict[str, Any]) -> Any:
+        with lock:
+            return call(operation, parameters)
+
+    client._make_api_call = one_at_a_time  # type: ignore[attr-defined]
+    return client
+
+
+@pytest.fixture
+def bucket(s3_client: "S3Client") -> str:
+    name = f"bucket-{uuid4().hex}"
+    s3_client.create_bucket(Bucket=name, CreateBucketConfiguration={"LocationConstraint": REGION})
+    s3_client.put_bucket_versioning(Bucket=name, VersioningConfiguration={"Status": "Enabled"})
+    return name
+
+
+@pytest.fixture(scope="session")
+def table_definition() -> dict[str, Any]:
+    template = yaml_parse((ROOT / "template.yaml").read_text())
+    (table,) = [item for item in template["Resources"].values() if item["Type"] == "AWS::DynamoDB::Table"]
+    wanted = ("BillingMode", "AttributeDefinitions", "KeySchema", "GlobalSecondaryIndexes")
+    return {name: table["Properties"][name] for name in wanted}
+
+
+@pytest.fixture
+def table(dynamodb_client: "DynamoDBClient", table_definition: dict[str, Any]) -> str:
+    name = f"table-{uuid4().hex}"
+    dynamodb_client.create_table(TableName=name, **table_definition)
+    return name
+
+
+@pytest.fixture(params=["memory", "s3"])
+def objects(request: pytest.FixtureRequest) -> ObjectStore:
+    if request.param == "memory":
+        return MemoryObjectStore()
+    return S3ObjectStore(request.getfixturevalue("s3_client"), request.getfixturevalue("bucket"))
+
+
+@pytest.fixture(params=["memory", "dynamodb"])
+def registry(request: pytest.FixtureRequest) -> Registry:
+    if request.param == "memory":
+        both = MemoryDocumentRegistry()
+        return Registry(both, both)
+    client, table = request.getfixturevalue("dynamodb_client"), request.getfixturevalue("table")
+    return Registry(DynamoDocumentRegistry(client, table), DynamoCatalogLog(client, table))
+
+
+@pytest.fixture(params=["memory", "embedded over memory", "embedded over s3"])
+def new_vectors(request: pytest.FixtureRequest) -> Callable[[], VectorStore]:
+    """Gives the same store again, as another process would open it."""
+    if request.param == "memory":
+        store = MemoryVectorStore()
+        return lambda: store
+    objects: ObjectStore = MemoryObjectStore()
+    if request.param == "embedded over s3":
+        objects = S3ObjectStore(request.getfixturevalue("s3_client"), request.getfixturevalue("bucket"))
+    return lambda: EmbeddedVectorStore(objects)
+
+
+@pytest.fixture(params=["memory", "dynamodb"])
+def new_principals(request: pytest.FixtureRequest) -> Callable[[str, Principal], PrincipalStore]:
+    """A store that knows one principal by the given token."""
+
+    def store(token: str, principal: Principal) -> PrincipalStore:
+        token_hash = hashlib.sha256(token.encode()).hexdigest()
+        if request.param == "memory":
+            return MemoryPrincipalStore({token_hash: principal})
+        client, table = request.getfixturevalue("dynamodb_client"), request.getfixturevalue("table")
+        item = {"pk": f"TOKEN#{token_hash}", "sk": "TOKEN", "name": principal.name, "role": str(principal.role)}
+        client.put_item(TableName=table, Item={name: {"S": value} for name, value in item.items()})
+        return DynamoPrincipalStore(client, table)
+
+    return store

@@ -1,0 +1,124 @@
+"""What every VectorStore does."""
+
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from knowledge.ports import VectorStore
+from tests.contract.builders import DOC, GENERATION, OTHER_DOC, OTHER_GENERATION, chunk
+
+NewVectors = Callable[[], VectorStore]
+
+
+class TestVectorStore:
+    def test_an_empty_store_gives_nothing(self, new_vectors: NewVectors) -> None:
+        vectors = new_vectors()
+        assert list(vectors.search("q", [1.0, 0.0], limit=3)) == []
+        assert vectors.embeddings(DOC, GENERATION) == {}
+
+    def test_the_most_similar_chunks_come_first(self, new_vectors: NewVectors) -> None:
+        vectors = new_vectors()
+        vectors.write(DOC, GENERATION, "kb/一.md", [chunk("same", [1, 0]), chunk("opposite", [-1, 0], ordinal=1)])
+        vectors.write(OTHER_DOC, GENERATION, "kb/b.md", [chunk("half", [1, 1])])
+        hits = vectors.search("q", [1.0, 0.0], limit=10)
+        assert [hit.text for hit in hits] == ["same", "half", "opposite"]
+        assert [hit.similarity for hit in hits] == pytest.approx([1.0, 0.5**0.5, -1.0])
+        assert (hits[0].doc_id, hits[0].generation, hits[0].file_path, hits[0].ordinal) == (
+            DOC,
+            GENERATION,
+            "kb/一.md",
+            0,
+        )
+        assert (hits[2].doc_id, hits[2].ordinal) == (DOC, 1)
+        assert all(type(hit.similarity) is float and -1.0 <= hit.similarity <= 1.0 for hit in hits)
+
+    @pytest.mark.parametrize("limit", [0, 1, 2, 5])
+    def test_no_more_than_the_limit_are_returned(self, new_vectors: NewVectors, limit: int) -> None:
+        vectors = new_vectors()
+        vectors.write(DOC, GENERATION, "kb/a.md", [chunk(str(n), [1, n], ordinal=n) for n in range(3)])
+        assert [hit.text for hit in vectors.search("q", [1.0, 0.0], limit=limit)] == ["0", "1", "2"][:limit]
+
+    def test_equal_similarities_are_in_order_of_document_generation_and_ordinal(self, new_vectors: NewVectors) -> None:
+        vectors = new_vectors()
+        for doc_id in (OTHER_DOC, DOC):
+            for generation in (OTHER_GENERATION, GENERATION):
+                chunks = [chunk("x", [1, 0], ordinal=0), chunk("y", [1, 0], ordinal=1)]
+                vectors.write(doc_id, generation, "kb/a.md", chunks)
+        hits = vectors.search("q", [1.0, 0.0], limit=10)
+        places = [(hit.doc_id, hit.generation, hit.ordinal) for hit in hits]
+        assert len(places) == 8
+        assert places == sorted(places)
+
+    def test_embeddings_are_found_by_content_hash(self, new_vectors: NewVectors) -> None:
+        chunks = [chunk("one\0", [3, 4]), chunk("二 😀", [0, 1], ordinal=1)]
+        new_vectors().write(DOC, GENERATION, "kb/a.md", chunks)
+        found = new_vectors().embeddings(DOC, GENERATION)
+        assert found.keys() == {item.chunk.content_hash for item in chunks}
+        assert list(found[chunks[0].chunk.content_hash]) == pytest.approx([0.6, 0.8])
+        assert new_vectors().embeddings(DOC, OTHER_GENERATION) == {}
+
+    def test_texts_come_back_as_they_were(self, new_vectors: NewVectors) -> None:
+        text = '标题\n\n```\n# \ttab "quotes" \\ back\r\n😀\0end'
+        new_vectors().write(DOC, GENERATION, "kb/a.md", [chunk(text, [1, 0])])
+        assert new_vectors().search("q", [1.0, 0.0], limit=1)[0].text == text
+
+    def test_a_deleted_generation_is_found_by_nobody_who_has_already_searched(self, new_vectors: NewVectors) -> None:
+        here, there = new_vectors(), new_vectors()
+        here.write(DOC, GENERATION, "kb/a.md", [chunk("old", [1, 0])])
+        here.write(DOC, OTHER_GENERATION, "kb/a.md", [chunk("new", [1, 0])])
+        assert [len(store.search("q", [1.0, 0.0], limit=5)) for store in (here, there)] == [2, 2]
+        here.delete(DOC, GENERATION)
+        here.delete(DOC, GENERATION)
+        assert [[hit.text for hit in store.search("q", [1.0, 0.0], limit=5)] for store in (here, there)] == [
+            ["new"]
+        ] * 2
+        assert there.embeddings(DOC, GENERATION) == {}
+
+    def test_what_another_process_writes_is_found_at_once(self, new_vectors: NewVectors) -> None:
+        here, there = new_vectors(), new_vectors()
+        assert list(here.search("q", [1.0, 0.0], limit=5)) == []
+        there.write(DOC, GENERATION, "kb/a.md", [chunk("x", [1, 0])])
+        assert [hit.text for hit in here.search("q", [1.0, 0.0], limit=5)] == ["x"]
+
+    def test_nothing_is_kept_of_a_generation_without_chunks(self, new_vectors: NewVectors) -> None:
+        new_vectors().write(DOC, GENERATION, "kb/a.md", [])
+        assert list(new_vectors().search("q", [1.0, 0.0], limit=5)) == []
+        assert new_vectors().embeddings(DOC, GENERATION) == {}
+
+    def test_vectors_of_another_length_are_never_compared(self, new_vectors: NewVectors) -> None:
+        vectors = new_vectors()
+        vectors.write(DOC, GENERATION, "kb/a.md", [chunk("three", [1, 0, 0])])
+        vectors.write(OTHER_DOC, GENERATION, "kb/b.md", [chunk("two", [1, 0])])
+        assert [hit.text for hit in vectors.search("q", [1.0, 0.0], limit=5)] == ["two"]
+        assert [hit.text for hit in vectors.search("q", [1.0, 0.0, 0.0], limit=5)] == ["three"]
+        assert list(vectors.search("q", [1.0], limit=5)) == []
+
+    def test_writing_a_generation_again_changes_nothing(self, new_vectors: NewVectors) -> None:
+        vectors = new_vectors()
+        for _ in range(2):
+            vectors.write(DOC, GENERATION, "kb/a.md", [chunk("x", [1, 0])])
+        assert len(vectors.search("q", [1.0, 0.0], limit=5)) == 1
+
+    def test_searches_while_others_write_and_delete_see_whole_generations_only(self, new_vectors: NewVectors) -> None:
+        vectors, errors, counts = new_vectors(), list[Exception](), set[int]()
+
+        def write() -> None:
+            for _ in range(5):
+                vectors.write(DOC, GENERATION, "kb/a.md", [chunk(str(n), [1, n], ordinal=n) for n in range(4)])
+                vectors.delete(DOC, GENERATION)
+
+        def search() -> None:
+            try:
+                for _ in range(10):
+                    counts.add(len(vectors.search("q", [1.0, 0.0], limit=10)))
+            except Exception as error:  # noqa: BLE001 - a thread's error has to be shown by the test
+                errors.append(error)
+
+        threads = [threading.Thread(target=work) for work in (write, search, search, search)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert errors == []
+        assert counts <= {0, 4}

@@ -1,0 +1,113 @@
+"""The seed knowledge base and its golden queries, through the real services, matcher, embedder and vectors.
+
+The thresholds are what was reached when they were written down. They only rise.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+
+from knowledge.adapters.embedded_vectors import EmbeddedVectorStore
+from knowledge.adapters.local_embedder import LocalEmbedder
+from knowledge.domain.document import DocumentStatus
+from knowledge.domain.lookup import LookupAnswer
+from tests.services.world import World
+
+SEED = Path(__file__).parents[2] / "knowledge_base_seed"
+
+
+@dataclass(frozen=True)
+class Golden:
+    """One query with the answer expected of each tier; paths are relative to the seed."""
+
+    id: str
+    kind: str
+    query: str
+    found: bool
+    primary: str | None = None
+    confidence: str | None = None
+    supplement: tuple[str, ...] = ()
+
+
+def golden_queries() -> list[Golden]:
+    entries = yaml.safe_load((SEED / "golden_queries.yaml").read_text(encoding="utf-8"))["queries"]
+    return [Golden(**{**entry, "supplement": tuple(entry.get("supplement", ()))}) for entry in entries]
+
+
+GOLDEN = golden_queries()
+# Where only the semantic tier can answer.
+MEANING = [golden for golden in GOLDEN if golden.kind in ("semantic", "cross_lingual")]
+
+
+@pytest.fixture(scope="module")
+def world() -> World:
+    world = World(embedder=LocalEmbedder(), vectors=EmbeddedVectorStore)
+    for file in sorted(SEED.rglob("*.md")):
+        record = world.upload(file.relative_to(SEED).as_posix(), file.read_bytes()).record
+        assert record.status is DocumentStatus.INDEXED, record
+        assert record.warnings == (), record
+    world.index.load()
+    return world
+
+
+@pytest.fixture(scope="module")
+def answers(world: World) -> dict[str, LookupAnswer]:
+    return {golden.id: world.ask(golden.query) for golden in GOLDEN}
+
+
+def source(path: str | None) -> str | None:
+    return f"knowledge_base/{path}" if path else None
+
+
+def share(hits: list[bool]) -> float:
+    return sum(hits) / len(hits)
+
+
+def test_the_golden_set_covers_every_kind() -> None:
+    kinds = ("exact", "partial", "mixed", "multi", "semantic", "cross_lingual", "unanswerable")
+    assert len(GOLDEN) >= 60
+    assert all(sum(golden.kind == kind for golden in GOLDEN) >= 8 for kind in kinds)
+
+
+@pytest.mark.parametrize("golden", GOLDEN, ids=lambda golden: golden.id)
+def test_the_exact_tier_answers_as_expected(golden: Golden, answers: dict[str, LookupAnswer]) -> None:
+    primary = answers[golden.id].primary
+    assert (primary and primary.source) == source(golden.primary)
+    if primary is not None:
+        assert primary.confidence.value == golden.confidence
+        assert (answers[golden.id].supplement is None) or golden.confidence == "low"
+
+
+def test_documents_that_are_asked_about_in_their_own_language_are_found(answers: dict[str, LookupAnswer]) -> None:
+    hits = []
+    for golden in GOLDEN:
+        supplement = answers[golden.id].supplement
+        if golden.kind == "semantic":
+            hits.append(supplement is not None and supplement.source in map(source, golden.supplement))
+    print(f"\nsemantic, right document first: {share(hits):.2f} of {len(hits)}")
+    assert share(hits) >= 0.84
+
+
+def test_documents_in_the_other_language_are_among_the_first_three(world: World) -> None:
+    hits = []
+    for golden in GOLDEN:
+        if golden.kind == "cross_lingual":
+            found = [hit.chunk.file_path for hit in world.semantic.search(golden.query)]
+            hits.append(bool(set(found) & set(map(source, golden.supplement))))
+    print(f"\ncross-lingual, right document among three: {share(hits):.2f} of {len(hits)}")
+    assert share(hits) >= 0.56
+
+
+def test_answerable_queries_are_answered(answers: dict[str, LookupAnswer]) -> None:
+    hits = [answers[golden.id].found for golden in MEANING]
+    print(f"\nanswerable by meaning, answered: {share(hits):.2f} of {len(hits)}")
+    assert share(hits) >= 0.97
+    assert all(answers[golden.id].found for golden in GOLDEN if golden.primary)
+
+
+def test_unanswerable_queries_are_not_found(answers: dict[str, LookupAnswer]) -> None:
+    hits = [not answers[golden.id].found for golden in GOLDEN if not golden.found]
+    print(f"\nunanswerable, refused: {share(hits):.2f} of {len(hits)}")
+    assert share(hits) == 1.0

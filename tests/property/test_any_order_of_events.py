@@ -1,0 +1,157 @@
+"""Whatever happens in whatever order, the stores end up saying what the bucket says. The model is a plain dict."""
+
+from collections.abc import Callable
+from typing import Any
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from knowledge.domain.document import doc_id_for
+from knowledge.errors import KnowledgeError
+from tests.services.world import ADMIN, READER, Port, World, markdown
+
+PATHS = ("a.md", "b.md", "team/支付.md")
+# Two texts share a chunk, one has no frontmatter, one is broken, one is not UTF-8.
+CONTENTS = (
+    markdown("ERR_ONE", body="Shared text.").encode(),
+    markdown("ERR_TWO", body="Shared text.").encode(),
+    markdown("ERR_LONG", body="\n\n".join(f"## Part {n}\n\nText {n}." for n in range(4))).encode(),
+    b"No frontmatter here.",
+    b"---\ntitle: [unclosed\n---\nBroken.",
+    b"\xff\xfe",
+)
+paths = st.sampled_from(PATHS)
+contents = st.sampled_from(CONTENTS)
+# How many calls to any store succeed before the process dies; None: it lives.
+lifetimes = st.one_of(st.none(), st.integers(0, 12))
+
+
+class Died(BaseException):
+    """The process is gone: nothing it would still do happens."""
+
+
+class MortalPort(Port):
+    """A port of a process that dies after a number of calls, shared by all its ports."""
+
+    def __init__(self, adapter: object, life: list[int | None]) -> None:
+        super().__init__(adapter)
+        self._life = life
+
+    def __getattr__(self, name: str) -> Any:
+        value = super().__getattr__(name)
+        if not callable(value):
+            return value
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if self._life[0] is not None:
+                if self._life[0] == 0:
+                    raise Died
+                self._life[0] -= 1
+            return value(*args, **kwargs)
+
+        return call
+
+
+class AnyOrderOfEvents(RuleBasedStateMachine):
+    """Uploads, drops, deletes, deaths, events delivered late, twice and out of order, instances that come and go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.life: list[int | None] = [None]
+        self.world = World(port=lambda adapter: MortalPort(adapter, self.life))
+        self.events: list[str] = []
+        self.lookups = [self.world.instance()[1]]
+
+    def while_alive(self, calls: int | None, work: Callable[[], object]) -> None:
+        self.life[0] = calls
+        try:
+            work()
+        except (Died, KnowledgeError):
+            pass
+        finally:
+            self.life[0] = None
+
+    @rule(path=paths, content=contents, calls=lifetimes)
+    def upload(self, path: str, content: bytes, calls: int | None) -> None:
+        self.events.append(path)
+        category, _, name = f"kb/{path}".rpartition("/")
+        self.while_alive(
+            calls,
+            lambda: self.world.documents.upload_document(ADMIN, category=category, file_name=name, content=content),
+        )
+
+    @rule(path=paths, content=contents)
+    def drop(self, path: str, content: bytes) -> None:
+        self.events.append(path)
+        self.world.drop(f"knowledge_base/kb/{path}", content)
+
+    @rule(path=paths, calls=lifetimes)
+    def delete(self, path: str, calls: int | None) -> None:
+        self.events.append(path)
+        doc_id = doc_id_for(f"knowledge_base/kb/{path}")
+        self.while_alive(calls, lambda: self.world.documents.delete_document(ADMIN, doc_id))
+
+    @rule(path=paths)
+    def take_away(self, path: str) -> None:
+        self.events.append(path)
+        self.world.objects.delete(f"knowledge_base/kb/{path}")
+
+    @precondition(lambda self: self.events)
+    @rule(data=st.data(), calls=lifetimes, keep=st.booleans())
+    def deliver(self, data: st.DataObject, calls: int | None, keep: bool) -> None:
+        position = data.draw(st.integers(0, len(self.events) - 1))
+        path = self.events[position]
+        self.while_alive(calls, lambda: self.world.converger.converge(f"knowledge_base/kb/{path}"))
+        if calls is None and not keep:
+            del self.events[position]
+
+    @rule(path=paths, content=contents, other=contents)
+    def overtake(self, path: str, content: bytes, other: bytes) -> None:
+        """While one process indexes a file, another one stores and indexes a newer version of it."""
+        key = f"knowledge_base/kb/{path}"
+        self.drop(path, content)
+
+        def newer() -> None:
+            self.drop(path, other)
+            self.world.converger.converge(key)
+
+        self.world.objects.before["read"] = newer
+        self.world.converger.converge(key)
+        self.world.objects.before.clear()
+
+    @rule()
+    def restart(self) -> None:
+        self.lookups.append(self.world.instance()[1])
+
+    @invariant()
+    def an_exact_answer_is_a_file_that_is_in_the_bucket(self) -> None:
+        primary = self.lookups[-1].lookup_knowledge(READER, "ERR_ONE").primary
+        assert primary is None or self.world.objects.stat(primary.source) is not None
+
+    def teardown(self) -> None:
+        """Every event is delivered at least once more; then nothing may be left of what is gone."""
+        for path in PATHS:
+            self.world.converger.converge(f"knowledge_base/kb/{path}")
+        expected = {info.key: info.etag for info in self.world.objects.list("knowledge_base/")}
+        records = {record.file_path: record for record in self.world.reader.list_documents(READER).records}
+        assert {path: record.etag for path, record in records.items()} == expected
+        fresh, _ = self.world.instance()
+        fresh.load()
+        for lookup in self.lookups:
+            lookup.lookup_knowledge(READER, "anything")
+            # An instance may have scanned a file that went before it was ever indexed: such an entry answers nothing.
+            kept = [entry for entry in lookup._index.entries if entry.file_path in expected]
+            assert kept == list(fresh.entries)
+        live = {(record.doc_id, record.generation) for record in records.values()}
+        hits = self.world.chunks("text")
+        current = [hit for hit in hits if (hit.doc_id, hit.generation) in live]
+        assert len(current) == sum(record.chunk_count for record in records.values())
+        for path in PATHS:
+            assert self.world.registry.read(doc_id_for(f"knowledge_base/kb/{path}")).discarded == ()
+
+
+TestAnyOrderOfEvents = AnyOrderOfEvents.TestCase
+TestAnyOrderOfEvents.settings = settings(
+    max_examples=60, stateful_step_count=25, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
