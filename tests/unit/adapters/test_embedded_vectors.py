@@ -107,19 +107,18 @@ def test_the_prefix_is_where_the_objects_lie(objects: MemoryObjectStore) -> None
 
 def test_the_right_document_in_the_other_language_is_found_among_those_in_the_querys_own() -> None:
     """Each language has an axis of its own that says nothing; what is said lies on the other axes."""
-    vectors = EmbeddedVectorStore(MemoryObjectStore())
-    topics = np.eye(22, dtype=np.float32)[2:]
+    vectors, axes = EmbeddedVectorStore(MemoryObjectStore()), np.eye(23, dtype=np.float32)
+
+    def about(topic: int, language: int) -> list[float]:
+        vector = axes[2 + topic] + 2 * axes[language]
+        return [float(value) for value in vector / np.linalg.norm(vector)]
+
     for language, word in ((0, "退款"), (1, "refund")):
-        for topic in range(20):
+        for topic in range(21):
             if (language, topic) != (0, 7):
-                vector = topics[topic] + 4 * np.eye(22, dtype=np.float32)[language]
-                content = chunk(f"{word} {topic}", (vector / np.linalg.norm(vector)).tolist())
-                doc_id, path = doc_id_for(f"{language}-{topic}"), f"kb/{language}-{topic}.md"
-                vectors.write(doc_id, GENERATION, path, [content])
-    extra = chunk("退款 20", np.eye(22)[0].tolist())
-    vectors.write(doc_id_for("extra"), GENERATION, "kb/extra.md", [extra])
-    query = topics[7] + 4 * np.eye(22, dtype=np.float32)[0]
-    hits = vectors.search("退款多久到账", (query / np.linalg.norm(query)).tolist(), limit=3)
+                path = f"kb/{language}-{topic}.md"
+                vectors.write(doc_id_for(path), GENERATION, path, [chunk(f"{word} {topic}", about(topic, language))])
+    hits = vectors.search("退款多久到账", about(7, 0), limit=3)
     assert hits[0].file_path == "kb/1-7.md"
     assert hits[0].similarity < hits[1].similarity
     assert hits[0].nearness > hits[1].nearness
