@@ -48,6 +48,7 @@ class KeywordIndex:
         self._keywords = list(postings)
         self._postings = list(postings.values())
         self._automaton = CharwiseDoubleArrayAhoCorasick(self._keywords) if self._keywords else None
+        self._longest = max(map(len, self._keywords), default=0)
         # Every keyword on a line of its own: finding those that contain the query is one pass of str.find.
         self._lines = "\n" + "\n".join(self._keywords) + "\n"
         self._line_starts = array("I")
@@ -103,7 +104,7 @@ class KeywordIndex:
 
         Inside a keyword `_` parts words, so that `timeout` finds `ERR_TIMEOUT`.
         """
-        if len(text) < _MIN_PARTIAL_CHARS:
+        if not _MIN_PARTIAL_CHARS <= len(text) <= self._longest:
             return
         lines, seen = self._lines, -1
         found = lines.find(text)

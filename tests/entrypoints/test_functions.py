@@ -1,0 +1,173 @@
+"""The five functions as Lambda runs them: their handlers, their environment, the events in `events/`, AWS by moto."""
+
+import base64
+import importlib.util
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import boto3
+import pytest
+from moto import mock_aws
+from samtranslator.yaml_helper import yaml_parse
+
+from knowledge.config import AuthorizerSettings, DocumentSettings, IndexerSettings, LookupSettings, Settings
+from knowledge.domain.document import doc_id_for
+from knowledge.errors import ConfigError
+from knowledge.services.authentication import token_hash
+from tests.entrypoints.events import Context, api_event, form_event, json_event
+from tests.entrypoints.test_s3_events import dropped
+from tests.services.world import markdown
+
+ROOT = Path(__file__).parents[2]
+BUCKET, TABLE = "kb-bucket", "kb-table"
+Function = Callable[[dict[str, Any]], dict[str, Any]]
+SETTINGS: dict[str, type[Settings]] = {
+    "upload": DocumentSettings,
+    "delete": DocumentSettings,
+    "lookup": LookupSettings,
+    "indexer": IndexerSettings,
+    "authorizer": AuthorizerSettings,
+}
+
+
+def load(name: str) -> Function:
+    """The function's handler, imported anew as in a new execution environment."""
+    spec = importlib.util.spec_from_file_location(f"handler_{name}", ROOT / "functions" / name / "handler.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+
+    def function(event: dict[str, Any]) -> dict[str, Any]:
+        answer: dict[str, Any] = module.handler(event, Context())
+        return answer
+
+    return function
+
+
+@pytest.fixture
+def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
+    """Bucket and table as the template has them, and the environment of a function."""
+    for name, value in {
+        "BUCKET_NAME": BUCKET,
+        "TABLE_NAME": TABLE,
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+    }.items():
+        monkeypatch.setenv(name, value)
+    template = yaml_parse((ROOT / "template.yaml").read_text())
+    (table,) = [item for item in template["Resources"].values() if item["Type"] == "AWS::DynamoDB::Table"]
+    wanted = ("BillingMode", "AttributeDefinitions", "KeySchema", "GlobalSecondaryIndexes")
+    with mock_aws():
+        s3, dynamodb = boto3.client("s3"), boto3.client("dynamodb")
+        s3.create_bucket(Bucket=BUCKET)
+        s3.put_bucket_versioning(Bucket=BUCKET, VersioningConfiguration={"Status": "Enabled"})
+        dynamodb.create_table(TableName=TABLE, **{name: table["Properties"][name] for name in wanted})
+        yield SimpleNamespace(s3=s3, dynamodb=dynamodb)
+
+
+def body_of(answer: dict[str, Any]) -> Any:
+    return json.loads(answer["body"])
+
+
+def ask(lookup: Function, query: str) -> Any:
+    return body_of(lookup(json_event("POST", "/lookup", {"query": query})))
+
+
+def test_what_one_function_uploads_the_next_lookup_in_another_finds_and_what_one_deletes_it_does_not(
+    aws: SimpleNamespace,
+) -> None:
+    upload, lookup, delete = load("upload"), load("lookup"), load("delete")
+    assert ask(lookup, "ERR_77 card")["found"] is False
+    text = markdown("ERR_77", body="The customer mistyped the number of the card.")
+    document = body_of(upload(form_event({"category": "api"}, ("errors.md", text.encode()))))
+    assert document["status"] == "INDEXED"
+    assert ask(lookup, "ERR_77 card")["primary"]["source"] == "knowledge_base/api/errors.md"
+    found = ask(lookup, "the customer mistyped the card number")
+    assert found["supplement"]["source"] == "knowledge_base/api/errors.md"
+    assert delete(api_event("DELETE", f"/documents/{document['doc_id']}"))["statusCode"] == 200
+    assert ask(lookup, "ERR_77 card")["found"] is False
+    assert ask(lookup, "the customer mistyped the card number")["found"] is False
+    assert not aws.s3.list_objects_v2(Bucket=BUCKET, Prefix="_index/").get("Contents")
+
+
+def test_a_dropped_file_is_indexed_by_the_bucket_event(aws: SimpleNamespace) -> None:
+    key = "knowledge_base/文档/部署 指南+1.md"
+    aws.s3.put_object(Bucket=BUCKET, Key=key, Body=markdown("ERR_77").encode())
+    assert load("indexer")({"Records": [dropped(key)]}) == {"batchItemFailures": []}
+    assert ask(load("lookup"), "ERR_77")["primary"]["source"] == key
+    document = body_of(load("lookup")(api_event("GET", f"/documents/{doc_id_for(key)}")))
+    assert (document["file_path"], document["status"]) == (key, "INDEXED")
+
+
+def test_the_authorizer_knows_the_token_by_its_hash_in_the_table(aws: SimpleNamespace) -> None:
+    item = {"pk": f"TOKEN#{token_hash('secret')}", "sk": "TOKEN", "name": "ci", "role": "admin"}
+    aws.dynamodb.put_item(TableName=TABLE, Item={name: {"S": value} for name, value in item.items()})
+    event = json.loads((ROOT / "events" / "authorizer.json").read_text())
+    answer = load("authorizer")({**event, "authorizationToken": "Bearer secret"})
+    assert answer["context"] == {"actor": "ci", "role": "admin"}
+
+
+@pytest.mark.parametrize("name", ["upload", "delete", "lookup", "indexer"])
+def test_the_event_on_file_is_one_the_function_understands(aws: SimpleNamespace, name: str) -> None:
+    event = json.loads((ROOT / "events" / f"{name}.json").read_text())
+    answer = load(name)(event)
+    if name == "indexer":
+        assert answer == {"batchItemFailures": []}
+    else:
+        assert answer["statusCode"] == {"upload": 201, "delete": 404, "lookup": 200}[name]
+
+
+def test_the_bytes_of_a_binary_upload_arrive_unchanged(aws: SimpleNamespace) -> None:
+    content = b"\xef\xbb\xbf# \xe6\x94\xaf\xe4\xbb\x98\r\n"
+    event = api_event(
+        "PUT",
+        "/documents/api/x.md",
+        body=base64.b64encode(content).decode(),
+        is_base64=True,
+        content_type="text/markdown",
+        path_parameters={"category": "api", "file_name": "x.md"},
+    )
+    assert load("upload")(event)["statusCode"] == 201
+    assert aws.s3.get_object(Bucket=BUCKET, Key="knowledge_base/api/x.md")["Body"].read() == content
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_handler_imports_in_an_empty_environment(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in SETTINGS[name].environment_variables():
+        monkeypatch.delenv(variable, raising=False)
+    assert callable(load(name))
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_missing_setting_is_named_D19(name: str) -> None:
+    with pytest.raises(ConfigError, match="TABLE_NAME"):
+        SETTINGS[name].from_env({})
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("MAX_DOCUMENT_BYTES", "0"),
+        ("MAX_DOCUMENT_BYTES", "many"),
+        ("KNOWLEDGE_BASE_PATH", "/"),
+        ("KNOWLEDGE_BASE_PATH", "a//b"),
+        ("LOG_LEVEL", "LOUD"),
+        ("SEMANTIC_TIMEOUT_S", "0"),
+        ("CATALOG_LOAD_WAIT_S", "-1"),
+    ],
+)
+def test_a_setting_out_of_bounds_is_named_D19(variable: str, value: str) -> None:
+    with pytest.raises(ConfigError, match=variable):
+        LookupSettings.from_env({"BUCKET_NAME": "b", "TABLE_NAME": "t", variable: value})
+
+
+@pytest.mark.parametrize("path", ["kb", "/kb", "kb/", "/kb/"])
+def test_the_prefix_is_the_same_with_or_without_slashes_D19(path: str) -> None:
+    env = {"BUCKET_NAME": "b", "TABLE_NAME": "t", "KNOWLEDGE_BASE_PATH": path, "UNKNOWN": "ignored"}
+    assert LookupSettings.from_env(env).knowledge_base_path == "kb/"
+    assert LookupSettings.from_env({**env, "KNOWLEDGE_BASE_PATH": ""}).knowledge_base_path == "knowledge_base/"
