@@ -38,8 +38,11 @@ def api_event(
     """One request; a body given as bytes arrives in base64, as binary media types do."""
     encoded = isinstance(body, bytes) if is_base64 is None else is_base64
     text = base64.b64encode(body).decode() if isinstance(body, bytes) else body
+    resource = path
+    for name, value in (path_parameters or {}).items():
+        resource = resource.replace(f"/{value}", f"/{{{name}}}", 1)
     return {
-        "resource": path,
+        "resource": resource,
         "path": quote(path),
         "httpMethod": method,
         "headers": {"content-type": content_type} if content_type else {},

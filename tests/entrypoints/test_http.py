@@ -71,7 +71,7 @@ def test_file_names_as_people_have_them_arrive_verbatim(api: Api, name: str) -> 
     assert body == {"doc_id": doc_id, "file_path": f"knowledge_base/运维/{name}", "deleted": True}
 
 
-@pytest.mark.parametrize("name", ["100%25.md", "a b.md", "部署.md", "a+b.md"])
+@pytest.mark.parametrize("name", ["100%25.md", "a b.md", "部署.md", "a+b.md", "x#1?.md", 'q"uote.md'])
 def test_put_takes_the_raw_file_under_the_decoded_name_D5(api: Api, name: str) -> None:
     event = api_event(
         "PUT",

@@ -14,15 +14,25 @@ ROUTES = {
     ("get", "/documents"),
     ("post", "/documents"),
     ("put", "/documents/{category}/{file_name}"),
-    ("get", "/documents/{doc_id}"),
-    ("delete", "/documents/{doc_id}"),
-    ("get", "/documents/{doc_id}/content"),
+    ("get", "/documents/{category}"),
+    ("delete", "/documents/{category}"),
+    ("get", "/documents/{category}/content"),
 }
 OPEN_ROUTES = {("get", "/health")}
 
 
 def test_the_api_has_exactly_its_routes(api: Json) -> None:
     assert {(method, path) for path, methods in api["paths"].items() for method in methods} == ROUTES
+
+
+def test_no_place_in_a_path_has_two_names_which_the_gateway_would_refuse(api: Json) -> None:
+    names: dict[str, set[str]] = {}
+    for path in api["paths"]:
+        parts = path.split("/")
+        for depth, part in enumerate(parts):
+            if part.startswith("{"):
+                names.setdefault("/".join(parts[:depth]), set()).add(part)
+    assert {place: found for place, found in names.items() if len(found) > 1} == {}
 
 
 @pytest.mark.parametrize(("method", "path"), sorted(ROUTES - OPEN_ROUTES))

@@ -8,6 +8,7 @@ import logging
 import time
 from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar
+from urllib.parse import quote
 
 from aws_lambda_powertools.event_handler import APIGatewayRestResolver, Response
 from aws_lambda_powertools.event_handler.exceptions import NotFoundError
@@ -68,7 +69,7 @@ def build_http_handler(
 
     def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
         started = time.perf_counter()
-        answer = app.resolve(event, context)
+        answer = app.resolve({**event, "path": _routable_path(event)}, context)
         _logger.info(
             "request_handled",
             extra={
@@ -160,6 +161,18 @@ def validated(model: type[M], value: object) -> M:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         field = ".".join(map(str, first["loc"])) or "body"
         raise InvalidInput(f"{field}: {first['msg']}", field=field) from error
+
+
+def _routable_path(event: dict[str, Any]) -> str:
+    """The route that the gateway matched, its variables percent-encoded.
+
+    Of the path that it passes on nobody says whether it is decoded, and a decoded `#` or quotation mark would match no
+    route.
+    """
+    path = str(event.get("resource") or event.get("path"))
+    for name, value in (event.get("pathParameters") or {}).items():
+        path = path.replace(f"{{{name}}}", quote(value, safe=""))
+    return path
 
 
 def _unrepeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -1,0 +1,70 @@
+"""The documentation says what the code does, and leaves nothing of it out."""
+
+import re
+from pathlib import Path
+
+from samtranslator.yaml_helper import yaml_parse
+
+from knowledge import config, errors
+from knowledge.config import Settings
+
+ROOT = Path(__file__).parents[2]
+API = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+OPERATIONS = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+
+
+def test_every_route_of_the_template_is_documented_and_no_other() -> None:
+    template = yaml_parse((ROOT / "template.yaml").read_text(encoding="utf-8"))
+    routes = {
+        f"{event['Properties']['Method'].upper()} {event['Properties']['Path']}"
+        for resource in template["Resources"].values()
+        for event in resource.get("Properties", {}).get("Events", {}).values()
+        if event["Type"] == "Api"
+    }
+    table = API.split("## Lookup")[0]
+    documented = set(re.findall(r"`((?:GET|POST|PUT|PATCH|DELETE) [^`]+)`", table))
+    # A REST API has one name for the variable of a path level, so the template calls a document's id as it calls the
+    # category; what a variable is called is no part of a route.
+    assert {_unnamed(route) for route in documented} == {_unnamed(route) for route in routes}
+
+
+def _unnamed(route: str) -> str:
+    return re.sub(r"{\w+}", "{}", route)
+
+
+def _codes(cls: type[errors.KnowledgeError]) -> set[str]:
+    return {cls.code}.union(*(_codes(child) for child in cls.__subclasses__()))
+
+
+def test_every_error_code_is_documented_and_no_other() -> None:
+    table = API.split("## Errors")[1]
+    documented = set(
+        re.findall(r"`([a-z_]+)`", "\n".join(line.split("|")[2] for line in table.splitlines() if "|" in line))
+    )
+    assert documented == _codes(errors.KnowledgeError) | {"no_such_route"}
+
+
+def test_every_setting_is_documented_and_no_other() -> None:
+    settings = {
+        variable
+        for value in vars(config).values()
+        if isinstance(value, type) and issubclass(value, Settings)
+        for variable in value.environment_variables()
+    }
+    table = OPERATIONS.split("## Settings")[1].split("\n## ")[0]
+    assert set(re.findall(r"^\| `([A-Z_]+)`", table, flags=re.M)) == settings
+
+
+def test_links_between_documents_lead_somewhere() -> None:
+    for document in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
+        for target in re.findall(r"\]\((?!https?:)([^)#]+)", document.read_text(encoding="utf-8")):
+            assert (document.parent / target).exists(), f"{document.name}: {target}"
+
+
+def test_every_decision_names_a_rejected_option_and_how_to_notice_being_wrong() -> None:
+    decisions = sorted((ROOT / "docs" / "adr").glob("*.md"))
+    assert [int(path.name[:4]) for path in decisions] == list(range(1, len(decisions) + 1))
+    for path in decisions:
+        text = path.read_text(encoding="utf-8")
+        assert "## Rejected" in text, path.name
+        assert "being wrong" in text, path.name
