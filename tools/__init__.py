@@ -1,0 +1,1 @@
+"""Programs that people run. The layer never imports them."""
