@@ -63,6 +63,10 @@ invoke: .venv/$(MADE)  ## call one handler in this process: FUNCTION=lookup (EVE
 sam-local: .venv/$(MADE) $(ENVS)/sam/$(MADE)  ## run one function in Lambda's container: FUNCTION=lookup (EVENT=events/lookup.json)
 	@$(LOCAL_CLOUD) sam-local "$(FUNCTION)" "$(EVENT)"
 
+.PHONY: sam-local-all
+sam-local-all: .venv/$(MADE) $(CLOUD_ENVS)  ## every function in Lambda's container, its answers checked
+	$(LOCAL_CLOUD) exec --port $(PORT) .venv/bin/pytest -m container $(ARGS)
+
 .PHONY: build
 build: .venv/$(MADE) $(ENVS)/sam/$(MADE)  ## build the stack for Lambda into .aws-sam/build, ready for `sam deploy`
 	@$(LOCAL_CLOUD) build
@@ -88,7 +92,7 @@ check: .venv/$(MADE)  ## format, lint, types, import contracts, template, locks
 
 .PHONY: test
 test: .venv/$(MADE)  ## every test that needs neither network nor the local cloud
-	.venv/bin/pytest -m "not e2e and not bench" $(ARGS)
+	.venv/bin/pytest -m "not e2e and not bench and not built and not container" $(ARGS)
 
 .PHONY: e2e
 e2e: .venv/$(MADE) $(CLOUD_ENVS)  ## the deployed stack on the local cloud, over HTTP and S3; then the built layers
@@ -96,11 +100,12 @@ e2e: .venv/$(MADE) $(CLOUD_ENVS)  ## the deployed stack on the local cloud, over
 	$(LOCAL_CLOUD) exec --port $(PORT) .venv/bin/pytest -m "e2e or built" $(ARGS)
 
 .PHONY: bench
-bench: .venv/$(MADE)  ## measure, and print the figures
-	.venv/bin/pytest -m bench -s $(ARGS)
+bench: .venv/$(MADE) $(CLOUD_ENVS)  ## measure, against the local cloud where S3 is needed, and print the figures
+	$(LOCAL_CLOUD) exec --port $(PORT) .venv/bin/pytest -m bench -s $(ARGS)
 
 .PHONY: clean
 clean:  ## remove environments, builds and the local cloud with its state
+	@[ ! -x .venv/bin/python ] || $(LOCAL_CLOUD) stop
 	rm -rf .venv .local .aws-sam
 
 .PHONY: lock

@@ -44,6 +44,8 @@ def main() -> None:
     parser.add_argument("--name", required=True, help="who will use it; shown wherever an actor is shown")
     parser.add_argument("--role", default="admin", choices=["admin"], help="what it may do (default: %(default)s)")
     options = parser.parse_args()
+    if not options.name.strip():
+        parser.error("a token needs a name: make token NAME=alice")
     token = new_token()
     register(boto3.client("dynamodb"), options.table, token, name=options.name, role=options.role)
     print(token)

@@ -22,7 +22,7 @@ ROUTES = [
 ]
 
 
-@pytest.mark.parametrize("authorization", [None, "Bearer wrong", "Bearer ", "Basic abc", "nonsense"])
+@pytest.mark.parametrize("authorization", [None, "Bearer wrong", "Bearer", "Basic abc", "nonsense"])
 @pytest.mark.parametrize(("method", "path"), ROUTES)
 def test_nothing_but_health_answers_without_a_known_token(
     stack: Stack, method: str, path: str, authorization: str | None
@@ -69,7 +69,7 @@ BAD: list[tuple[str, str, dict[str, Any], int]] = [
     ("POST", "/documents", form("x.md", b"x" * 1_100_000), 413),
     ("POST", "/documents", {"content": b"no form", "headers": {"Content-Type": "multipart/form-data"}}, 400),
     ("PUT", "/documents/e2e-bad/x.md", {"content": b"x", "headers": {"Content-Type": "application/pdf"}}, 415),
-    ("PUT", "/documents/e2e-bad/..%2F..%2Fx.md", {"content": b"x", "headers": {"Content-Type": "text/markdown"}}, 400),
+    ("PUT", "/documents/e2e-bad/a%5C..%5Cb.md", {"content": b"x", "headers": {"Content-Type": "text/markdown"}}, 400),
     ("GET", "/nowhere", {}, 404),
     ("PATCH", "/lookup", {}, 404),
     ("DELETE", "/documents", {}, 404),

@@ -35,7 +35,7 @@ def api_event(
     authorizer: dict[str, Any] | None = CALLER,
     is_base64: bool | None = None,
 ) -> dict[str, Any]:
-    """One request; a body given as bytes arrives in base64, as binary media types do."""
+    """One request; a body given as bytes arrives in base64, as binary media types do, path and variables encoded."""
     encoded = isinstance(body, bytes) if is_base64 is None else is_base64
     text = base64.b64encode(body).decode() if isinstance(body, bytes) else body
     resource = path
@@ -49,7 +49,7 @@ def api_event(
         "multiValueHeaders": {},
         "queryStringParameters": query,
         "multiValueQueryStringParameters": {name: [value] for name, value in query.items()} if query else None,
-        "pathParameters": path_parameters,
+        "pathParameters": {name: quote(value, safe="") for name, value in (path_parameters or {}).items()} or None,
         "requestContext": {"requestId": "r", "authorizer": authorizer, "httpMethod": method, "stage": "v1"},
         "body": text,
         "isBase64Encoded": encoded,

@@ -99,7 +99,7 @@ def test_a_message_stays_hidden_for_six_times_as_long_as_the_indexer_may_take(qu
 def test_a_message_that_keeps_failing_ends_in_the_dead_letter_queue(queue: Json, functions: Json) -> None:
     assert queue["RedrivePolicy"]["deadLetterTargetArn"] == {"Fn::GetAtt": ["DeadLetterQueue", "Arn"]}
     told = functions["indexer"]["Environment"]["Variables"]["MAX_RECEIVE_COUNT"]
-    assert str(queue["RedrivePolicy"]["maxReceiveCount"]) == told == "5"
+    assert str(queue["RedrivePolicy"]["maxReceiveCount"]) == told == "8"
 
 
 def test_somebody_is_told_of_a_dead_letter(resources: Json) -> None:
@@ -111,7 +111,7 @@ def test_somebody_is_told_of_a_dead_letter(resources: Json) -> None:
 def test_the_indexer_takes_batches_and_gives_back_only_what_failed(resources: Json) -> None:
     [source] = [r["Properties"] for r in resources.values() if r["Type"] == "AWS::Lambda::EventSourceMapping"]
     assert source["EventSourceArn"] == {"Fn::GetAtt": ["EventQueue", "Arn"]}
-    assert source["BatchSize"] == 10
+    assert source["BatchSize"] == 5
     assert source["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
     assert source["MaximumBatchingWindowInSeconds"] <= 5
 

@@ -24,8 +24,9 @@ from tools.local_cloud.shown import step
 def main() -> int:
     """Runs from the command line; returns the exit code."""
     options = _parser().parse_args()
-    signal.signal(signal.SIGTERM, _interrupt)
-    signal.signal(signal.SIGHUP, _interrupt)
+    # Also SIGINT: a shell that starts a program in the background makes it deaf to Ctrl-C.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _interrupt)
     CLOUD.mkdir(parents=True, exist_ok=True)
     try:
         command: Callable[[argparse.Namespace], int] = options.command
@@ -110,6 +111,7 @@ def _sam_local(options: argparse.Namespace) -> int:
 def _local_cloud(port: int, on_request: Callable[[Request], None], *, introduce: bool = False) -> Iterator[Ministack]:
     """The stack is up, holds the seed, and its outputs and an admin token are on file."""
     running.clear_leftovers()
+    OUTPUTS.unlink(missing_ok=True)
     _turn_this_process_to(port)
     with Ministack(port, on_request) as ministack:
         with step("build"):

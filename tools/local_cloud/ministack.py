@@ -55,14 +55,20 @@ class Ministack:
         self._refuse_taken_port()
         _discard(_SCRATCH)
         _SCRATCH.mkdir(parents=True)
-        command = [places.program("ministack", "python"), "-m", "hypercorn", "ministack.app:app"]
+        command = [places.program("ministack", "python"), "-m", "hypercorn", "tools.local_cloud.gateway:app"]
         # Without workers it is one process, which cannot leave another one behind.
         command += ["--workers", "0", "--bind", f"127.0.0.1:{self._port}", "--keep-alive", "75"]
         command += ["--access-logfile", "-", "--access-logformat", _LOG_FORMAT]
         with LOG.open("w") as log:
             # A session of its own: Ctrl-C reaches this program alone, which then ends it in good order.
             self._process = subprocess.Popen(
-                command, env=self._environment(), stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True
+                command,
+                cwd=places.ROOT,
+                env=self._environment(),
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                start_new_session=True,
             )
         running.write(self._port, self._process.pid)
         try:
@@ -109,6 +115,7 @@ class Ministack:
             "STATE_DIR": str(CLOUD / "state"),
             "S3_PERSIST": "1",
             "S3_DATA_DIR": str(CLOUD / "s3"),
+            "AUTH": "true",  # functions may do what their roles allow, and nothing else
             "LAMBDA_EXECUTOR": "local",
             "SFTP_ENABLED": "0",
             "IOT_MTLS_ENABLED": "0",

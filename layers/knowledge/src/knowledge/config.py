@@ -72,7 +72,7 @@ class DocumentSettings(KnowledgeSettings):
 class IndexerSettings(DocumentSettings):
     """Of the function that follows the bucket's events."""
 
-    max_receive_count: int = Field(default=5, ge=1, le=1000)
+    max_receive_count: int = Field(default=8, ge=1, le=1000)
     """After how many deliveries the queue gives a message up; bounds as Amazon SQS has them."""
 
 

@@ -8,7 +8,7 @@ import logging
 import time
 from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from aws_lambda_powertools.event_handler import APIGatewayRestResolver, Response
 from aws_lambda_powertools.event_handler.exceptions import NotFoundError
@@ -108,6 +108,11 @@ def principal_of(event: APIGatewayProxyEvent) -> Principal:
         raise NotAuthenticated("the request carries no known caller") from error
 
 
+def path_parameters(event: APIGatewayProxyEvent) -> dict[str, str]:
+    """The variables of the path, decoded once: a REST API passes them on as they were sent, percent-encoded."""
+    return {name: unquote(value) for name, value in (event.get("pathParameters") or {}).items()}
+
+
 def body_bytes(event: APIGatewayProxyEvent) -> bytes:
     """The request's body as it was sent. Raises InvalidInput for a body that is not the base64 it claims to be."""
     body = event.get("body") or ""
@@ -164,11 +169,7 @@ def validated(model: type[M], value: object) -> M:
 
 
 def _routable_path(event: dict[str, Any]) -> str:
-    """The route that the gateway matched, its variables percent-encoded.
-
-    Of the path that it passes on nobody says whether it is decoded, and a decoded `#` or quotation mark would match no
-    route.
-    """
+    """The route that the gateway matched, its variables percent-encoded, whatever form it passes the path on in."""
     path = str(event.get("resource") or event.get("path"))
     for name, value in (event.get("pathParameters") or {}).items():
         path = path.replace(f"{{{name}}}", quote(value, safe=""))

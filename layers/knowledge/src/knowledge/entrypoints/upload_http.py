@@ -19,6 +19,7 @@ from knowledge.entrypoints.http import (
     content_type_of,
     json_body,
     json_response,
+    path_parameters,
     principal_of,
 )
 from knowledge.errors import InvalidInput, UnsupportedFormat
@@ -65,7 +66,7 @@ def _register(app: APIGatewayRestResolver, documents: Callable[[], Documents]) -
         if content_type_of(event) not in RAW:
             given = content_type_of(event) or "no content type"
             raise UnsupportedFormat(f"PUT takes {' or '.join(RAW)}, not {given}", field="content-type")
-        names = event.path_parameters or {}
+        names = path_parameters(event)
         result = documents().upload_document(
             principal, category=names["category"], file_name=names["file_name"], content=body_bytes(event)
         )
