@@ -24,16 +24,14 @@ def test_lookup_answers() -> None:
     assert json.loads(answer["body"])["found"] is True
 
 
-def test_upload_stores_and_indexes() -> None:
-    answer = run("upload")
-    assert answer["statusCode"] in (200, 201)
-    assert json.loads(answer["body"])["status"] == "INDEXED"
-
-
-def test_delete_knows_what_is_not_there() -> None:
-    answer = run("delete")
-    assert answer["statusCode"] == 404
-    assert json.loads(answer["body"])["error"]["code"] == "not_found"
+def test_upload_stores_and_indexes_and_delete_removes_it_again() -> None:
+    """The event on file for delete names the document of the one for upload."""
+    uploaded = run("upload")
+    assert uploaded["statusCode"] in (200, 201)
+    assert json.loads(uploaded["body"])["status"] == "INDEXED"
+    deleted = run("delete")
+    assert deleted["statusCode"] == 200
+    assert json.loads(deleted["body"])["doc_id"] == json.loads(uploaded["body"])["doc_id"]
 
 
 def test_the_indexer_takes_an_event_of_the_bucket() -> None:
