@@ -108,8 +108,8 @@ class World:
         return self.lookup.lookup_knowledge(READER, query, **options)
 
     def chunks(self, query: str) -> list[ChunkHit]:
-        """Everything in the vector store, of any generation, nearest to `query` first."""
-        return list(self.vectors.search(query, self.embedder.embed_query(query), limit=1000))
+        """Everything in the vector store, of any generation."""
+        return list(self.vectors.search(query, self.embedder.embed_query(query), limit=1000).hits)
 
     def reset_counts(self) -> None:
         """Forget the calls made so far."""

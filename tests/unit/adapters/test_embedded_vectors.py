@@ -51,7 +51,7 @@ def test_an_object_that_cannot_be_read_is_reported_once_and_the_others_are_found
     vectors.write(OTHER_DOC, GENERATION, "kb/b.md", [chunk("fine", [1, 0])])
     objects.put(KEY, body, content_type="application/octet-stream")
     with caplog.at_level(logging.WARNING):
-        found = [[hit.text for hit in vectors.search("q", [1.0, 0.0], limit=5)] for _ in range(2)]
+        found = [[hit.text for hit in vectors.search("q", [1.0, 0.0], limit=5).hits] for _ in range(2)]
     assert found == [["fine"], ["fine"]]
     assert [(record.message, record.__dict__["key"]) for record in caplog.records] == [("vectors_unreadable", KEY)]
     assert vectors.embeddings(DOC, GENERATION) == {}
@@ -61,15 +61,15 @@ def test_an_archive_with_a_python_object_is_not_executed(objects: MemoryObjectSt
     buffer = io.BytesIO()
     np.savez(buffer, vectors=np.asarray([{"a": 1}], dtype=object), chunks=np.zeros(1, dtype=np.uint8))
     objects.put(KEY, buffer.getvalue(), content_type="application/octet-stream")
-    assert EmbeddedVectorStore(objects).search("q", [1.0, 0.0], limit=5) == []
+    assert EmbeddedVectorStore(objects).search("q", [1.0, 0.0], limit=5).hits == []
 
 
 def test_a_repaired_object_is_found(objects: MemoryObjectStore) -> None:
     vectors = EmbeddedVectorStore(objects)
     objects.put(KEY, b"torn", content_type="application/octet-stream")
-    assert vectors.search("q", [1.0, 0.0], limit=5) == []
+    assert vectors.search("q", [1.0, 0.0], limit=5).hits == []
     vectors.write(DOC, GENERATION, "kb/a.md", [chunk("x", [1, 0])])
-    assert [hit.text for hit in vectors.search("q", [1.0, 0.0], limit=5)] == ["x"]
+    assert [hit.text for hit in vectors.search("q", [1.0, 0.0], limit=5).hits] == ["x"]
 
 
 def test_an_object_that_goes_away_while_it_is_read_is_not_found(objects: MemoryObjectStore) -> None:
@@ -80,7 +80,7 @@ def test_an_object_that_goes_away_while_it_is_read_is_not_found(objects: MemoryO
     vanishing = Vanishing()
     vectors = EmbeddedVectorStore(vanishing)
     vectors.write(DOC, GENERATION, "kb/a.md", [chunk("x", [1, 0])])
-    assert vectors.search("q", [1.0, 0.0], limit=5) == []
+    assert vectors.search("q", [1.0, 0.0], limit=5).hits == []
 
 
 def test_an_object_is_read_once_however_often_is_searched(objects: MemoryObjectStore) -> None:
@@ -95,7 +95,7 @@ def test_an_object_is_read_once_however_often_is_searched(objects: MemoryObjectS
     for doc_id in (DOC, OTHER_DOC):
         vectors.write(doc_id, GENERATION, "kb/a.md", [chunk("x", [1, 0])])
     for _ in range(3):
-        assert len(vectors.search("q", [1.0, 0.0], limit=5)) == 2
+        assert len(vectors.search("q", [1.0, 0.0], limit=5).hits) == 2
     assert len(reads) == 2
 
 
@@ -118,7 +118,7 @@ def test_the_right_document_in_the_other_language_is_found_among_those_in_the_qu
             if (language, topic) != (0, 7):
                 path = f"kb/{language}-{topic}.md"
                 vectors.write(doc_id_for(path), GENERATION, path, [chunk(f"{word} {topic}", about(topic, language))])
-    hits = vectors.search("退款多久到账", about(7, 0), limit=3)
+    hits = vectors.search("退款多久到账", about(7, 0), limit=3).hits
     assert hits[0].file_path == "kb/1-7.md"
     assert hits[0].similarity < hits[1].similarity
     assert hits[0].nearness > hits[1].nearness

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from knowledge.domain.access import Principal
-from knowledge.domain.document import Chunk, DocId, DocumentRecord, DocumentStatus, Generation, KnowledgeEntry
+from knowledge.domain.document import Chunk, DocId, DocumentRecord, DocumentStatus, Generation, Json, KnowledgeEntry
 
 Vector = Sequence[float]
 
@@ -157,11 +157,29 @@ class ChunkHit:
     similarity: float
     """Cosine of query and chunk, -1 to 1."""
     nearness: float
-    """What the store orders hits by; comparable within one search only."""
+    """What the store makes of the vectors; orders hits like the cosine, comparable within one search only."""
+    lexical: float
+    """BM25 of the query's terms in the chunk, 0 and up; one term adds at most its idf."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """The candidates of one search, by vector and by words, and how rare the query's terms are."""
+
+    hits: Sequence[ChunkHit]
+    """In no particular order; no chunk twice."""
+    idf: Mapping[str, float]
+    """Weight of each distinct term of the query, as `retrieval.bm25.idf` gives it for the chunks of this store."""
 
 
 class VectorStore(Protocol):
     """Chunks with vectors. Holds no truth: what it returns must be checked against the registry."""
+
+    def notes(self) -> Mapping[str, Json]:
+        """What was noted with the index, such as the embedder of its vectors; empty when nothing was. One call."""
+
+    def note(self, notes: Mapping[str, Json]) -> None:
+        """These notes are kept with the index, in place of all earlier ones; it is made if there is none yet."""
 
     def write(self, doc_id: DocId, generation: Generation, file_path: str, chunks: Sequence[EmbeddedChunk]) -> None:
         """All chunks of that generation can be found. Generations are written once and never changed."""
@@ -169,10 +187,10 @@ class VectorStore(Protocol):
     def embeddings(self, doc_id: DocId, generation: Generation) -> Mapping[str, Vector]:
         """Vector by `Chunk.content_hash`; empty when the generation is not there."""
 
-    def search(self, query: str, vector: Vector, *, limit: int) -> Sequence[ChunkHit]:
-        """Up to `limit` chunks, nearest first, of any generation; an empty store gives none.
+    def search(self, query: str, vector: Vector, *, limit: int) -> SearchResult:
+        """The `limit` nearest chunks and the `limit` best by BM25, of any generation; an empty store gives none.
 
-        `vector` is the query's; its text lets a store take more than the vector into account.
+        `vector` is the query's. Every hit carries both its cosine and its BM25, whichever of the two found it.
         """
 
     def delete(self, doc_id: DocId, generation: Generation) -> None:
@@ -196,7 +214,7 @@ class Embedder(Protocol):
 
     @property
     def answer_threshold(self) -> float:
-        """The relevance score from which a chunk is an answer and not merely near; measured for this model."""
+        """The evidence from which there is an answer and not merely a neighbour; measured for this model."""
 
     def embed_query(self, text: str) -> Vector:
         """The vector of a question."""

@@ -5,6 +5,7 @@ One immutable object for each generation of a document. A process keeps what it 
 documents. Knows nothing of where the objects lie and of what the texts mean.
 """
 
+import json
 import logging
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,9 +14,10 @@ from threading import Lock
 import numpy as np
 
 from knowledge.adapters.vector_file import StoredVectors, UnreadableVectorsError, pack, unpack
-from knowledge.domain.document import DocId, Generation
+from knowledge.domain.document import DocId, Generation, Json
 from knowledge.domain.text import is_mostly_unspaced
-from knowledge.ports import ChunkHit, EmbeddedChunk, ObjectInfo, ObjectStore, Vector
+from knowledge.ports import ChunkHit, EmbeddedChunk, ObjectInfo, ObjectStore, SearchResult, Vector
+from knowledge.retrieval.lexical_index import LexicalIndex
 
 _logger = logging.getLogger(__name__)
 
@@ -43,6 +45,7 @@ class _Block:
             # The rows are kept once: from here on a part is a view of the block.
             part.matrix = self.matrix[start : start + len(part.texts)]
         unspaced = np.array([is_mostly_unspaced(text) for part in parts for text in part.texts])
+        self.lexical = LexicalIndex([part.lexical for part in parts])
         self._means: dict[bool, _Floats] = {}
         if min(unspaced.sum(), (~unspaced).sum()) >= _MIN_CHUNKS_FOR_A_MEAN:
             self._means = {script: self.matrix[unspaced == script].mean(axis=0) for script in (True, False)}
@@ -63,13 +66,13 @@ class _Block:
         centred: _Floats = self._centred @ _unit(vector - self._means[is_mostly_unspaced(query)])
         return similarities + centred
 
-    def hit(self, row: int, similarity: float, nearness: float) -> ChunkHit:
+    def hit(self, row: int, similarity: float, nearness: float, lexical: float) -> ChunkHit:
         """The chunk in `row`."""
         index = int(np.searchsorted(self._starts, row, side="right")) - 1
         part = self._parts[index]
         place = row - int(self._starts[index])
         identity = (part.doc_id, part.generation, part.file_path)
-        return ChunkHit(*identity, part.ordinals[place], part.texts[place], similarity, nearness)
+        return ChunkHit(*identity, part.ordinals[place], part.texts[place], similarity, nearness, lexical)
 
 
 def _unit(rows: _Floats) -> _Floats:
@@ -86,10 +89,29 @@ class EmbeddedVectorStore:
         """Everything under `prefix` belongs to this store."""
         self._objects = objects
         self._prefix = prefix
+        # Beside the prefix and not under it, so that a listing of vectors holds vectors alone.
+        self._notes_key = f"{prefix.rstrip('/')}.json"
         self._lock = Lock()
         # By key and ETag; None marks an object that cannot be read, so that it is reported once.
         self._parts: dict[tuple[str, str], StoredVectors | None] = {}
         self._blocks: dict[int, _Block] = {}
+
+    def notes(self) -> Mapping[str, Json]:
+        """See VectorStore; one read."""
+        stored = self._objects.read(self._notes_key, max_bytes=_WHOLE_OBJECT)
+        if stored is None:
+            return {}
+        try:
+            notes: dict[str, Json] = json.loads(stored.body)
+        except ValueError:
+            _logger.warning("notes_unreadable", extra={"key": self._notes_key})
+            return {}
+        return notes
+
+    def note(self, notes: Mapping[str, Json]) -> None:
+        """See VectorStore; one put."""
+        body = json.dumps(dict(notes), ensure_ascii=False).encode()
+        self._objects.put(self._notes_key, body, content_type="application/json")
 
     def write(self, doc_id: DocId, generation: Generation, file_path: str, chunks: Sequence[EmbeddedChunk]) -> None:
         """See VectorStore; one put, none when there are no chunks."""
@@ -104,19 +126,25 @@ class EmbeddedVectorStore:
         part = stored and self._unpack(key, stored.body)
         return dict(zip(part.content_hashes, part.matrix.tolist(), strict=True)) if part else {}
 
-    def search(self, query: str, vector: Vector, *, limit: int) -> Sequence[ChunkHit]:
+    def search(self, query: str, vector: Vector, *, limit: int) -> SearchResult:
         """See VectorStore; a listing, and a read for each object that this process has not seen.
 
-        Vectors of another length are of another model and never compared. Equally near ones are in key order.
+        Vectors of another length are of another model and never compared.
         """
         block = self._refresh(list(self._objects.list(self._prefix))).get(len(vector))
         if block is None or limit < 1:
-            return []
+            return SearchResult([], {})
         wanted = np.asarray(vector, dtype=np.float32)
         similarities = block.similarities(wanted)
         nearness = block.nearness(query, wanted, similarities)
-        best = np.argsort(-nearness, kind="stable")[:limit]
-        return [block.hit(int(row), float(similarities[row]), float(nearness[row])) for row in best]
+        lexical, idf = block.lexical.search(query)
+        nearest = np.argsort(-nearness, kind="stable")[:limit].tolist()
+        best = sorted(lexical, key=lambda row: (-lexical[row], row))[:limit]
+        hits = [
+            block.hit(row, float(similarities[row]), float(nearness[row]), lexical.get(row, 0.0))
+            for row in dict.fromkeys([*nearest, *best])
+        ]
+        return SearchResult(hits, idf)
 
     def delete(self, doc_id: DocId, generation: Generation) -> None:
         """See VectorStore; one delete."""

@@ -11,7 +11,7 @@ from threading import Lock
 
 from knowledge.adapters import page_cursor
 from knowledge.domain.access import Principal
-from knowledge.domain.document import DocId, DocumentRecord, DocumentStatus, Generation
+from knowledge.domain.document import DocId, DocumentRecord, DocumentStatus, Generation, Json
 from knowledge.errors import VersionConflict
 from knowledge.ports import (
     CatalogChange,
@@ -20,8 +20,10 @@ from knowledge.ports import (
     DocumentPage,
     DocumentState,
     EmbeddedChunk,
+    SearchResult,
     Vector,
 )
+from knowledge.retrieval.lexical_index import LexicalIndex, LexicalPart
 
 
 class MemoryDocumentRegistry:
@@ -97,6 +99,15 @@ class MemoryVectorStore:
         """An empty store."""
         self._lock = Lock()
         self._stored: dict[tuple[DocId, Generation], tuple[str, tuple[EmbeddedChunk, ...]]] = {}
+        self._notes: Mapping[str, Json] = {}
+
+    def notes(self) -> Mapping[str, Json]:
+        """See VectorStore."""
+        return self._notes
+
+    def note(self, notes: Mapping[str, Json]) -> None:
+        """See VectorStore."""
+        self._notes = dict(notes)
 
     def write(self, doc_id: DocId, generation: Generation, file_path: str, chunks: Sequence[EmbeddedChunk]) -> None:
         """See VectorStore; nothing is kept of a generation without chunks."""
@@ -110,18 +121,24 @@ class MemoryVectorStore:
             _, chunks = self._stored.get((doc_id, generation), ("", ()))
         return {item.chunk.content_hash: item.vector for item in chunks}
 
-    def search(self, query: str, vector: Vector, *, limit: int) -> Sequence[ChunkHit]:
-        """See VectorStore; by the cosine alone. Vectors of another length are of another model and never compared."""
+    def search(self, query: str, vector: Vector, *, limit: int) -> SearchResult:
+        """See VectorStore; nearness is the cosine. Vectors of another length are of another model, never compared."""
         with self._lock:
             stored = sorted(self._stored.items())
-        hits = [
-            ChunkHit(doc_id, generation, path, item.chunk.ordinal, item.chunk.text, cosine, cosine)
-            for (doc_id, generation), (path, chunks) in stored
+        found = [
+            (identity, path, item.chunk, _dot(vector, item.vector))
+            for identity, (path, chunks) in stored
             for item in chunks
             if len(item.vector) == len(vector)
-            for cosine in (_dot(vector, item.vector),)
         ]
-        return sorted(hits, key=lambda hit: -hit.nearness)[: max(limit, 0)]
+        lexical, idf = LexicalIndex([LexicalPart([chunk.text]) for _, _, chunk, _ in found]).search(query)
+        hits = [
+            ChunkHit(*identity, path, chunk.ordinal, chunk.text, cosine, cosine, lexical.get(row, 0.0))
+            for row, (identity, path, chunk, cosine) in enumerate(found)
+        ]
+        nearest = sorted(hits, key=lambda hit: -hit.nearness)[: max(limit, 0)]
+        best = sorted((hit for hit in hits if hit.lexical), key=lambda hit: -hit.lexical)[: max(limit, 0)]
+        return SearchResult(list(dict.fromkeys([*nearest, *best])), idf)
 
     def delete(self, doc_id: DocId, generation: Generation) -> None:
         """See VectorStore."""

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from knowledge.domain.document import DocId, Generation
 from knowledge.ports import EmbeddedChunk
+from knowledge.retrieval.lexical_index import LexicalPart
 
 _Matrix = np.ndarray[tuple[int, int], np.dtype[np.float32]]
 
@@ -33,6 +34,7 @@ class StoredVectors:
     ordinals: tuple[int, ...]
     texts: tuple[str, ...]
     content_hashes: tuple[str, ...]
+    lexical: LexicalPart
 
 
 class _Chunks(BaseModel):
@@ -81,5 +83,12 @@ def unpack(body: bytes, doc_id: DocId, generation: Generation) -> StoredVectors:
     if not np.isfinite(matrix).all():
         raise UnreadableVectorsError
     return StoredVectors(
-        doc_id, generation, described.file_path, matrix, described.ordinals, described.texts, described.content_hashes
+        doc_id=doc_id,
+        generation=generation,
+        file_path=described.file_path,
+        matrix=matrix,
+        ordinals=described.ordinals,
+        texts=described.texts,
+        content_hashes=described.content_hashes,
+        lexical=LexicalPart(described.texts),
     )

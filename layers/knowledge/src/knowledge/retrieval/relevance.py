@@ -1,18 +1,23 @@
-"""Whether the semantic tier found an answer or merely a nearest neighbour."""
+"""Fuses what a vector store found, and says how much speaks for there being an answer among it. Pure."""
 
-import re
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from knowledge.domain.text import is_unspaced, normalise
+from knowledge.ports import ChunkHit
+from knowledge.retrieval.terms import terms
 from knowledge.retrieval.weak_keywords import is_weak
 
-_WORDS = re.compile(r"\w+")
-
-
-# What the share of terms counts beside the cosine. Source: measured on the seed base with the local model, 41 queries
-# with an answer against 24 without: of 0, 0.05, 0.08, 0.1, 0.12, 0.15 and 0.2 this one separates them best (AUROC 0.99;
-# the cosine alone 0.87).
-_SHARE_WEIGHT = 0.12
+# What BM25, as a share of the most that any chunk could reach, counts beside the cosine. It notices by itself when
+# words cannot help: in another language nothing matches and the share is near 0. Source: measured, docs/adr/0009.
+_LEXICAL_WEIGHT = 0.3
+# What counts beside the cosine when it is decided whether there is an answer: the share of the query's terms in the
+# document, and the lead of the best one over the fifth, in which that share counts again. Source: measured,
+# docs/adr/0010.
+_COVERAGE_WEIGHT = 0.1
+_LEAD_WEIGHT = 0.7
+_COVERAGE_WEIGHT_IN_LEAD = 0.05
+_LEAD_OVER = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,47 +28,40 @@ class Relevance:
     """Cosine, -1 to 1."""
     nearness: float
     """What the vector store orders by, comparable within one search."""
-    term_share: float
-    """Share of the query's terms that the chunk holds, 0 to 1."""
+    lexical: float
+    """BM25 as a share of the most that any chunk could reach for this query, 0 to 1."""
+    coverage: float
+    """Share of the query's terms, function words left out, that the chunk holds, 0 to 1."""
 
     @property
     def rank(self) -> float:
         """Orders the hits of one search."""
-        return self.nearness + _SHARE_WEIGHT * self.term_share
-
-    @property
-    def evidence(self) -> float:
-        """How much speaks for there being an answer at all; from where on depends on the embedder."""
-        return self.similarity + _SHARE_WEIGHT * self.term_share
+        return self.nearness + _LEXICAL_WEIGHT * self.lexical
 
 
-def term_share(query: str, text: str) -> float:
-    """The share (0 to 1) of the query's terms that occur in `text`; 0 for a query without any.
+def relevance_of(hit: ChunkHit, idf: Mapping[str, float]) -> Relevance:
+    """The signals of a hit; `idf` is that of the query's distinct terms."""
+    ceiling = sum(idf.values())
+    wanted = {term for term in idf if not is_weak(term)}
+    coverage = len(wanted.intersection(terms(hit.text))) / len(wanted) if wanted else 0.0
+    lexical = min(1.0, hit.lexical / ceiling) if ceiling else 0.0
+    return Relevance(hit.similarity, hit.nearness, lexical, coverage)
 
-    Terms are words that are not function words, and pairs of neighbouring characters in scripts without blanks.
+
+def evidence_for_an_answer(best_by_document: Sequence[Relevance]) -> float:
+    """How much speaks for there being an answer; from where on depends on base and embedder. Nothing: minus infinity.
+
+    The best cosine with the share of the query's terms, and by how much the best document leads the fifth (or the last
+    of fewer): where many are equally near, none is meant. Languages are not levelled out here, only in the rank.
     """
-    wanted, present = _terms(query), _terms(text)
-    return len(wanted & present) / len(wanted) if wanted else 0.0
-
-
-def _terms(text: str) -> set[str]:
-    terms: set[str] = set()
-    for word in _WORDS.findall(normalise(text)):
-        runs = _runs(word)
-        for run in runs:
-            if is_unspaced(run[0]):
-                terms.update(run[at : at + 2] for at in range(len(run) - 1))
-            elif not is_weak(run):
-                terms.add(run)
-    return {term for term in terms if not is_weak(term)}
-
-
-def _runs(word: str) -> list[str]:
-    """`word` cut where it changes between scripts with and without blanks."""
-    runs: list[str] = []
-    for char in word:
-        if runs and is_unspaced(runs[-1][-1]) == is_unspaced(char):
-            runs[-1] += char
-        else:
-            runs.append(char)
-    return runs
+    if not best_by_document:
+        return -math.inf
+    support = max(one.similarity + _COVERAGE_WEIGHT * one.coverage for one in best_by_document)
+    scores = sorted(
+        (
+            one.similarity + _LEXICAL_WEIGHT * one.lexical + _COVERAGE_WEIGHT_IN_LEAD * one.coverage
+            for one in best_by_document
+        ),
+        reverse=True,
+    )
+    return support + _LEAD_WEIGHT * (scores[0] - scores[:_LEAD_OVER][-1])

@@ -193,7 +193,9 @@ def _explanation(trace: _Trace) -> Mapping[str, object]:
             {
                 "source": hit.chunk.file_path,
                 "similarity": round(hit.chunk.similarity, 4),
-                "term_share": round(hit.relevance.term_share, 4),
+                "nearness": round(hit.relevance.nearness, 4),
+                "lexical": round(hit.relevance.lexical, 4),
+                "coverage": round(hit.relevance.coverage, 4),
             }
             for hit in trace.semantic
         ],

@@ -1,19 +1,18 @@
 """The semantic tier: the nearest chunks whose document still has exactly that text, and whether they are an answer."""
 
 import logging
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from knowledge.domain.document import DocId, KnowledgeBasePath
 from knowledge.ports import ChunkHit, DocumentRegistry, Embedder, VectorStore
-from knowledge.retrieval.relevance import Relevance, term_share
+from knowledge.retrieval.relevance import Relevance, evidence_for_an_answer, relevance_of
 
 _logger = logging.getLogger(__name__)
 
-# Several chunks of one document and chunks of replaced generations are dropped after the search; ten for each wanted
-# result leave enough, and their documents fit one read of the registry (at most 100 ids).
-_CHUNKS_PER_RESULT = 10
+# Several chunks of one document and chunks of replaced generations are dropped after the search; this many by vector and
+# as many by words leave enough, and their documents fit one read of the registry (at most 100 ids).
+_CHUNKS = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +21,17 @@ class SemanticHit:
 
     chunk: ChunkHit
     relevance: Relevance
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """What a search found, and whether any of it is an answer."""
+
+    hits: Sequence[SemanticHit]
+    """Best first, one for each document."""
+    evidence: float
+    """How much speaks for there being an answer; minus infinity when nothing was found."""
+    is_answer: bool
 
 
 class SemanticSearch:
@@ -37,7 +47,12 @@ class SemanticSearch:
         self._base = base
 
     def search(self, query: str, *, top_k: int = 3, category: str | None = None) -> Sequence[SemanticHit]:
-        """Up to `top_k` (1 to 10) documents that answer `query`, best first; none when there are only neighbours.
+        """Up to `top_k` documents that answer `query`, best first; none when there are only neighbours. See `rank`."""
+        ranking = self.rank(query, top_k=top_k, category=category)
+        return ranking.hits if ranking.is_answer else []
+
+    def rank(self, query: str, *, top_k: int, category: str | None = None) -> Ranking:
+        """The `top_k` (1 to 10) nearest documents, best first, answer or not.
 
         One embedding, one search, one read of the registry. A chunk counts only while it belongs to its document's
         current generation, so a deleted or replaced text cannot come back.
@@ -46,21 +61,20 @@ class SemanticSearch:
             DependencyUnavailable: the embedder, the vector store or the registry failed.
         """
         vector = self._embedder.embed_query(query)
-        found = self._vectors.search(query, vector, limit=top_k * _CHUNKS_PER_RESULT)
-        current = self._registry.generations(list(dict.fromkeys(chunk.doc_id for chunk in found)))
+        found = self._vectors.search(query, vector, limit=_CHUNKS)
+        current = self._registry.generations(list(dict.fromkeys(chunk.doc_id for chunk in found.hits)))
         hits = [
-            SemanticHit(chunk, Relevance(chunk.similarity, chunk.nearness, term_share(query, chunk.text)))
-            for chunk in found
+            SemanticHit(chunk, relevance_of(chunk, found.idf))
+            for chunk in found.hits
             if current.get(chunk.doc_id) == chunk.generation and self._is_in(category, chunk.file_path)
         ]
-        evidence = max((hit.relevance.evidence for hit in hits), default=-math.inf)
-        _logger.debug("semantic_search_finished", extra={"chunk_count": len(hits), "evidence": evidence})
-        if evidence < self._embedder.answer_threshold:
-            return []
         best: dict[DocId, SemanticHit] = {}
         for hit in sorted(hits, key=lambda hit: -hit.relevance.rank):
             best.setdefault(hit.chunk.doc_id, hit)
-        return list(best.values())[:top_k]
+        evidence = evidence_for_an_answer([hit.relevance for hit in best.values()])
+        is_answer = evidence >= self._embedder.answer_threshold
+        _logger.debug("semantic_search_finished", extra={"chunk_count": len(hits), "evidence": evidence})
+        return Ranking(list(best.values())[:top_k], evidence, is_answer)
 
     def _is_in(self, category: str | None, path: str) -> bool:
         found = self._base.category_of(path)
