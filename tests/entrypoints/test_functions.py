@@ -54,6 +54,7 @@ def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
     for name, value in {
         "BUCKET_NAME": BUCKET,
         "TABLE_NAME": TABLE,
+        "QUEUE_URL": "http://127.0.0.1/queue",
         "AWS_DEFAULT_REGION": "us-east-1",
         "AWS_ACCESS_KEY_ID": "test",
         "AWS_SECRET_ACCESS_KEY": "test",

@@ -1,5 +1,6 @@
 """The HTTP entry points over services in memory."""
 
+import base64
 import json
 from dataclasses import dataclass
 from typing import Any
@@ -7,12 +8,14 @@ from typing import Any
 import pytest
 
 from knowledge import errors
+from knowledge.domain.document import doc_id_for
 from knowledge.entrypoints import delete_http, read_http, upload_http
 from knowledge.entrypoints.http import STATUS_BY_ERROR, status_for
 from tests.entrypoints.events import Context, api_event, form_event, json_event
 from tests.services.world import World, markdown
 
 KEY = "knowledge_base/api/errors.md"
+SOME_ID = doc_id_for("knowledge_base/some.md")
 
 
 @dataclass
@@ -190,6 +193,8 @@ NOT_JSON: list[tuple[str, dict[str, Any]]] = [
     ("not base64", {"body": "@@@", "content_type": "application/json", "is_base64": True}),
     ("repeated keys", {"body": '{"query": "a", "query": "b"}', "content_type": "application/json"}),
     ("NaN", {"body": '{"query": NaN}', "content_type": "application/json"}),
+    ("half a character", {"body": '{"query": "\\ud800abc"}', "content_type": "application/json"}),
+    ("a huge number", {"body": '{"query": ' + "1" * 5000 + "}", "content_type": "application/json"}),
     ("too deep", {"body": "[" * 100_000, "content_type": "application/json"}),
     ("wrong type", {"body": '{"query": 5}', "content_type": "application/json"}),
     ("null query", {"body": '{"query": null}', "content_type": "application/json"}),
@@ -240,14 +245,16 @@ def test_another_content_type_is_415_F01(api: Api, content_type: str) -> None:
         (json_event("POST", "/documents", {"category": "a", "file_name": "x.md"}), 400, "content"),
         (json_event("POST", "/documents", {"category": "a", "file_name": "x.md", "content": 7}), 400, "content"),
         (json_event("POST", "/documents", {"category": "a", "file_name": "x.md", "content": "\ud800"}), 415, "UTF-8"),
-        (api_event("GET", "/documents/nosuchdocument"), 404, "nosuchdocument"),
-        (api_event("GET", "/documents/nosuchdocument/content"), 404, "nosuchdocument"),
-        (api_event("DELETE", "/documents/nosuchdocument"), 404, "nosuchdocument"),
+        (api_event("GET", "/documents/nosuchdocument"), 404, "this id"),
+        (api_event("GET", "/documents/nosuchdocument/content"), 404, "this id"),
+        (api_event("DELETE", "/documents/nosuchdocument"), 404, "this id"),
         (api_event("GET", "/documents", query={"limit": "0"}), 400, "limit"),
         (api_event("GET", "/documents", query={"limit": "ten"}), 400, "limit"),
         (api_event("GET", "/documents", query={"status": "LOST"}), 400, "status"),
         (api_event("GET", "/documents", query={"cursor": "garbage"}), 400, "cursor"),
         (api_event("GET", "/documents", query={"colour": "red"}), 400, "colour"),
+        (api_event("GET", "/documents", query={"category": "x" * 2000}), 400, "category"),
+        (api_event("GET", "/documents/" + "x" * 3000), 404, "this id"),
         (api_event("GET", "/lookup"), 400, "query"),
         (api_event("GET", "/nowhere"), 404, "path"),
         (api_event("PATCH", "/lookup"), 404, "method"),
@@ -261,6 +268,29 @@ def test_a_bad_request_names_the_problem_and_changes_nothing(
     assert mentions.lower() in json.dumps(body["error"]).lower()
     assert not list(api.world.objects.list(""))
     assert api.world.registry.head() == 0
+
+
+def test_of_several_files_none_is_stored_and_the_form_is_refused(api: Api) -> None:
+    event = form_event({"category": "api"}, ("a.md", b"a"))
+    parts = base64.b64decode(event["body"]).split(b"\r\n--")
+    doubled = b"\r\n--".join([*parts[:-1], parts[-2], parts[-1]])
+    status, body = api.call({**event, "body": base64.b64encode(doubled).decode()})
+    assert (status, body["error"]["field"]) == (400, "file")
+    assert not list(api.world.objects.list(""))
+
+
+def test_a_category_that_is_not_utf8_is_refused(api: Api) -> None:
+    event = form_event({"category": "api"}, ("a.md", b"a"))
+    body = base64.b64decode(event["body"]).replace(b"\r\n\r\napi", b"\r\n\r\n\xff")
+    status, answer = api.call({**event, "body": base64.b64encode(body).decode()})
+    assert (status, answer["error"]["field"]) == (400, "category")
+
+
+def test_a_parameter_given_twice_is_refused(api: Api) -> None:
+    event = api_event("GET", "/lookup", query={"query": "b"})
+    event["multiValueQueryStringParameters"] = {"query": ["a", "b"]}
+    status, body = api.call(event)
+    assert (status, body["error"]["field"]) == (400, "query")
 
 
 @pytest.mark.parametrize("authorizer", [None, {}, {"actor": "x"}, {"actor": "x", "role": "emperor"}])
@@ -283,7 +313,7 @@ def test_a_role_that_is_not_enough_is_403_and_names_the_one_needed(api: Api) -> 
 
 def test_a_store_that_is_down_is_503_and_may_be_tried_again(api: Api) -> None:
     api.world.registry.broken.add("read")
-    answer = api.read(api_event("GET", "/documents/abc"), Context())
+    answer = api.read(api_event("GET", f"/documents/{SOME_ID}"), Context())
     assert answer["statusCode"] == 503
     assert answer["multiValueHeaders"]["Retry-After"] == ["2"]
 
@@ -295,7 +325,7 @@ def test_an_unexpected_error_is_500_in_json_and_shows_nothing_of_itself(
         raise RuntimeError("secret detail")
 
     api.world.registry.before["read"] = explode
-    status, body = api.call(api_event("GET", "/documents/abc"))
+    status, body = api.call(api_event("GET", f"/documents/{SOME_ID}"))
     assert status == 500
     assert "secret" not in json.dumps(body)
     assert any(record.message == "request_failed" for record in caplog.records)

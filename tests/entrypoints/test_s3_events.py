@@ -7,6 +7,7 @@ import pytest
 
 from knowledge.domain.document import DocumentStatus, doc_id_for
 from knowledge.entrypoints.s3_events import IndexerServices, build_handler, paths_in
+from knowledge.errors import AccessRefused
 from tests.entrypoints.events import Context
 from tests.services.world import READER, World, markdown
 
@@ -44,7 +45,7 @@ def world() -> World:
 
 def deliver(world: World, *messages: dict[str, Any], remaining_ms: int = 28_000) -> list[str]:
     """The ids that come back."""
-    handler = build_handler(lambda: IndexerServices(world.converger, max_receive_count=5))
+    handler = build_handler(lambda: IndexerServices(world.converger, world.queue, max_receive_count=5))
     answer = handler({"Records": list(messages)}, Context(remaining_ms=remaining_ms))
     return [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]
 
@@ -185,11 +186,64 @@ def test_a_malformed_document_is_not_retried_A04(world: World) -> None:
     assert any("line 2" in warning for warning in record.warnings)
 
 
-def test_without_time_to_embed_the_keywords_are_served_and_the_message_comes_back(world: World) -> None:
+def test_without_time_to_embed_the_keywords_are_served_and_the_document_goes_on_at_once(world: World) -> None:
     world.drop("knowledge_base/a.md", markdown("ERR_77"))
-    assert deliver(world, dropped("knowledge_base/a.md"), remaining_ms=1_000) == ["m1"]
+    message_ = dropped("knowledge_base/a.md")
+    assert deliver(world, message_, remaining_ms=1_000) == []
+    assert world.queue.bodies == [message_["body"]]
     assert world.ask("ERR_77").primary is not None
     assert deliver(world, dropped("knowledge_base/a.md")) == []
+    assert world.reader.get_document(READER, doc_id_for("knowledge_base/a.md")).status is DocumentStatus.INDEXED
+
+
+def test_a_large_document_is_finished_however_many_deliveries_it_takes(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key, now = "knowledge_base/a.md", [0.0]
+    world.drop(key, "\n\n".join(f"## Part {n}\n\nText of part {n}." for n in range(200)))
+    monkeypatch.setattr("knowledge.entrypoints.s3_events.time.monotonic", lambda: now[0])
+    world.preparation._clock = lambda: now[0]
+    embed = world.embedder._adapter.embed_passages
+
+    def slowly(texts: list[str]) -> Any:
+        now[0] += 5.0
+        return embed(texts)
+
+    world.embedder._adapter.embed_passages = slowly
+    bodies = [dropped(key)["body"]]
+    deliveries = 0
+    while bodies:
+        deliveries += 1
+        assert deliver(world, message(json.loads(bodies.pop()))) == []
+        bodies, world.queue.bodies = world.queue.bodies, []
+    assert deliveries == 13
+    record = world.reader.get_document(READER, doc_id_for(key))
+    assert (record.status, record.embedded_count) == (DocumentStatus.INDEXED, 200)
+
+
+def test_an_object_that_cannot_be_had_is_failed_with_the_reason_and_blocks_nobody_N5(world: World) -> None:
+    archived, other = "knowledge_base/archived.md", "knowledge_base/other.md"
+    for key in (archived, other):
+        world.drop(key, markdown("ERR_77"))
+    read = world.objects._adapter.read
+
+    def refusing(key: str, **options: Any) -> Any:
+        if key == archived:
+            raise AccessRefused("S3", "refused the call (InvalidObjectState)")
+        return read(key, **options)
+
+    world.objects._adapter.read = refusing
+    assert deliver(world, dropped(archived, "m1"), dropped(other, "m2")) == []
+    record = world.reader.get_document(READER, doc_id_for(archived))
+    assert record.status is DocumentStatus.FAILED
+    assert record.reason is not None
+    assert "InvalidObjectState" in record.reason
+    index, _ = world.instance()
+    index.load()
+    assert [entry.file_path for entry in index.entries] == [other]
+    world.objects._adapter.read = read
+    assert deliver(world, dropped(archived)) == []
+    assert world.reader.get_document(READER, doc_id_for(archived)).status is DocumentStatus.INDEXED
 
 
 def test_keys_are_decoded_exactly_once_B01() -> None:

@@ -12,6 +12,8 @@ from knowledge.errors import (
     UnsupportedFormat,
     VersionConflict,
 )
+from knowledge.services.converge import Converger
+from knowledge.services.preparation import Preparation
 from tests.services.world import ADMIN, READER, World, markdown
 
 PATH = "knowledge_base/api/errors.md"
@@ -448,3 +450,33 @@ def test_content_is_text_or_a_link(world: World) -> None:
     content = world.reader.get_content(READER, doc_id_for("knowledge_base/api/bad.md"))
     assert content.text is None
     assert content.download_url
+
+
+def test_a_document_that_was_too_large_is_indexed_once_the_limit_is_raised() -> None:
+    small = World(max_document_bytes=100)
+    small.drop(PATH, markdown("ERR_77", body="x" * 200))
+    assert small.converger.converge(PATH) is not None
+    preparation = Preparation(small.objects, small.vectors, small.embedder, max_document_bytes=1000)
+    record = Converger(small.objects, small.registry, preparation, small.base).converge(PATH)
+    assert record is not None
+    assert record.status is DocumentStatus.INDEXED
+
+
+def test_a_lost_race_does_not_embed_again_what_was_embedded(world: World) -> None:
+    world.drop(PATH, "\n\n".join(f"## Part {n}\n\nText of part {n}." for n in range(8)))
+    commit, lost = world.registry._adapter.commit, iter([True])
+
+    def lose_once(change: object) -> None:
+        if next(lost, False):
+            raise VersionConflict("injected")
+        commit(change)
+
+    world.registry._adapter.commit = lose_once
+    world.converger.converge(PATH)
+    assert world.embedder.calls["embed_passages"] == 2
+
+
+def test_broken_frontmatter_is_not_taken_for_a_heading(world: World) -> None:
+    text = "---\ntitle: Payment: errors\nkeywords: [a]\n---\n\n# Real heading\n\ntext"
+    assert world.upload("api/errors.md", text).record.title == "Real heading"
+    assert any(chunk.text == "Real heading\n\ntext" for chunk in world.chunks("text"))

@@ -1,10 +1,11 @@
 import logging
 import threading
+from types import SimpleNamespace
 
 import pytest
 
 from knowledge.domain.lookup import Confidence, Tier
-from knowledge.errors import InvalidQuery
+from knowledge.errors import CorruptState, InvalidQuery
 from tests.services.world import READER, World, markdown
 
 
@@ -145,7 +146,6 @@ def test_a_match_whose_file_is_gone_is_no_match(world: World) -> None:
     assert answer.primary is not None
     assert answer.primary.source == "knowledge_base/api/b.md"
     assert answer.primary.confidence is Confidence.HIGH
-    assert [entry.file_path for entry in world.index.entries] == ["knowledge_base/api/b.md"]
 
 
 def test_content_is_cut_after_2000_characters_D12(world: World) -> None:
@@ -213,3 +213,61 @@ def test_the_query_text_is_never_logged_at_info(world: World, caplog: pytest.Log
     world.upload("api/a.md", markdown("ERR_77"))
     world.ask("secretword about ERR_77")
     assert not any("secretword" in str(vars(record)) for record in caplog.records)
+
+
+def test_a_file_that_was_away_for_a_moment_is_found_again_when_it_is_back(world: World) -> None:
+    """Nothing was committed meanwhile, so no log entry would bring back what an instance had forgotten."""
+    world.upload("api/a.md", markdown("ERR_77"))
+    world.ask("ERR_77")
+    world.objects.delete("knowledge_base/api/a.md")
+    assert world.ask("ERR_77").primary is None
+    world.drop("knowledge_base/api/a.md", markdown("ERR_77"))
+    world.converger.converge("knowledge_base/api/a.md")
+    assert world.ask("ERR_77").primary is not None
+
+
+@pytest.mark.parametrize("error", [CorruptState("injected"), RuntimeError("injected")])
+def test_whatever_goes_wrong_in_the_semantic_tier_the_exact_answer_is_given_D15(
+    world: World, error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    for path in ("api/a.md", "api/b.md"):
+        world.upload(path, markdown("timeout"))
+
+    def fail() -> None:
+        raise error
+
+    world.registry.before["generations"] = fail
+    answer = world.ask("timeout")
+    assert answer.primary is not None
+    assert answer.degraded == (Tier.SEMANTIC,)
+    assert any(record.message == "semantic_tier_failed" for record in caplog.records)
+
+
+def test_an_unreadable_log_entry_leaves_the_exact_tier_answering(world: World) -> None:
+    world.upload("api/a.md", markdown("ERR_77"))
+    world.ask("ERR_77")
+
+    def fail() -> None:
+        raise CorruptState("injected")
+
+    world.registry.before["changes_after"] = fail
+    assert world.ask("ERR_77").primary is not None
+
+
+def test_half_a_character_in_a_query_is_refused(world: World) -> None:
+    with pytest.raises(InvalidQuery, match="UTF-8"):
+        world.ask("\ud800abc")
+
+
+def test_of_a_long_query_the_model_reads_only_what_it_can(world: World) -> None:
+    world.upload("api/a.md", "Restart the settlement worker every night.")
+    seen: list[str] = []
+    embed_query = world.embedder._adapter.embed_query
+
+    def watched(text: str) -> object:
+        seen.append(text)
+        return embed_query(text)
+
+    world.embedder._adapter = SimpleNamespace(embed_query=watched, answer_threshold=0.5, max_tokens=512)
+    world.semantic.rank("支付" * 2000, top_k=3)
+    assert 200 < len(seen[0]) < 1000

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from knowledge.adapters.hashing_embedder import HashingEmbedder
-from knowledge.adapters.memory import MemoryDocumentRegistry, MemoryVectorStore
+from knowledge.adapters.memory import MemoryDocumentRegistry, MemoryEventQueue, MemoryVectorStore
 from knowledge.adapters.memory_objects import MemoryObjectStore
 from knowledge.domain.access import Principal, Role
 from knowledge.domain.document import KnowledgeBasePath
@@ -74,6 +74,7 @@ class World:
         self.registry: Any = port(MemoryDocumentRegistry())
         self.vectors: Any = port(vectors(self.objects))
         self.embedder: Any = port(embedder or HashingEmbedder())
+        self.queue = MemoryEventQueue()
         self.preparation = Preparation(self.objects, self.vectors, self.embedder, max_document_bytes=max_document_bytes)
         self.converger = Converger(self.objects, self.registry, self.preparation, self.base)
         self.documents = Documents(

@@ -6,8 +6,10 @@ from knowledge.parsing.chunks import chunk_document
 LIMIT = 512
 
 
-def chunks_of(body: str, *, title: str = "T", max_tokens: int = LIMIT) -> tuple[Chunk, ...]:
-    return chunk_document(ParsedDocument(None, body), title=title, max_tokens=max_tokens)
+def chunks_of(body: str, *, rejected: str = "", title: str = "T", max_tokens: int = LIMIT) -> tuple[Chunk, ...]:
+    """The chunks of `body` below a block that was rejected as frontmatter."""
+    parsed = ParsedDocument(None, rejected + body, rejected_chars=len(rejected))
+    return chunk_document(parsed, title=title, max_tokens=max_tokens)
 
 
 def piece(chunk: Chunk) -> str:

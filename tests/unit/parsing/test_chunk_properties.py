@@ -39,27 +39,29 @@ LINES = st.one_of(
 BODIES = st.tuples(st.lists(LINES, max_size=40), st.sampled_from(["\n", "\r\n", "\r"])).map(
     lambda pair: pair[1].join(pair[0])
 )
+REJECTED = st.just("") | BODIES.map(lambda text: f"---\ntitle: a: b\n{text}\n---\n")
 LIMITS = st.sampled_from([MIN_MAX_TOKENS, 128, LIMIT])
 
 
 @settings(max_examples=300)
-@given(BODIES, LIMITS)
-def test_every_chunk_is_within_the_limit_and_none_is_blank(body: str, max_tokens: int) -> None:
-    chunks = chunks_of(body, max_tokens=max_tokens)
+@given(BODIES, REJECTED, LIMITS)
+def test_every_chunk_is_within_the_limit_and_none_is_blank(body: str, rejected: str, max_tokens: int) -> None:
+    chunks = chunks_of(body, rejected=rejected, max_tokens=max_tokens)
 
     assert all(estimate_tokens(chunk.text) <= max_tokens - RESERVED_TOKENS for chunk in chunks)
     assert all(normalise(piece(chunk)) for chunk in chunks)
-    assert chunks == chunks_of(body, max_tokens=max_tokens)
+    assert chunks == chunks_of(body, rejected=rejected, max_tokens=max_tokens)
 
 
 @settings(max_examples=300)
-@given(BODIES, LIMITS)
-def test_path_and_pieces_hold_every_character_of_the_body(body: str, max_tokens: int) -> None:
-    chunks = chunks_of(body, max_tokens=max_tokens)
+@given(BODIES, REJECTED, LIMITS)
+def test_path_and_pieces_hold_every_character_of_the_body(body: str, rejected: str, max_tokens: int) -> None:
+    chunks = chunks_of(body, rejected=rejected, max_tokens=max_tokens)
     held = Counter(visible("".join(chunk.text for chunk in chunks)))
     text = body.replace("\x00", "\ufffd")
     shown_in_the_path = {n for heading in headings_in(blocks_of(text)) for n in range(heading.start, heading.end)}
     lines = [line for n, line in enumerate(lines_of(text)) if n not in shown_in_the_path and holds_text(line)]
+    lines += filter(holds_text, lines_of(rejected.replace("\x00", "\ufffd")))
 
     assert not Counter(visible("".join(lines))) - held
 

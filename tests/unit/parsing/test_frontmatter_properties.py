@@ -28,6 +28,15 @@ def test_frontmatter_and_body_together_account_for_every_character(content: str)
 
 
 @given(DOCUMENTS)
+def test_a_rejected_block_is_the_beginning_of_the_body_and_has_a_warning(content: str) -> None:
+    parsed = FrontmatterParser().read(content)
+
+    assert parsed.body[: parsed.rejected_chars] + parsed.prose == parsed.body
+    assert 0 <= parsed.rejected_chars <= len(parsed.body)
+    assert parsed.rejected_chars == 0 or (parsed.frontmatter is None and len(parsed.warnings) == 1)
+
+
+@given(DOCUMENTS)
 def test_every_text_is_read_to_values_that_can_be_stored(content: str) -> None:
     parsed = FrontmatterParser().read(content)
     declared = parsed.frontmatter or Frontmatter(None, (), None, {})

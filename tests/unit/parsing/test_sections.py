@@ -85,6 +85,13 @@ def test_the_title_shown_is_the_declared_one_then_the_heading_then_the_file_name
     assert display_title(Frontmatter(declared, (), None, {}), body, path) == title
 
 
+@pytest.mark.parametrize(("length", "shown"), [(200, "x" * 200), (201, "x" * 199 + "…"), (50_000, "x" * 199 + "…")])
+def test_the_title_shown_has_at_most_200_characters(length: int, shown: str) -> None:
+    assert display_title(Frontmatter("x" * length, (), None, {}), "", "kb/a.md") == shown
+    assert display_title(None, "# " + "x" * length, "kb/a.md") == shown
+    assert display_title(None, "", "kb/" + "x" * length + ".md") == shown
+
+
 @given(st.text(), st.text(), st.text())
 def test_the_title_shown_is_never_blank(declared: str, body: str, path: str) -> None:
     assert display_title(Frontmatter(declared, (), None, {}), body, path).strip()

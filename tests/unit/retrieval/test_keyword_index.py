@@ -63,6 +63,32 @@ def test_letters_and_digits_match_on_word_boundaries_E03(query: str, expected: l
     assert sorted(paths(index, query)) == expected
 
 
+@pytest.mark.parametrize(
+    ("keyword", "query", "expected"),
+    [
+        ("1.1", "version 10.1.1 fails", False),
+        ("1.10", "since 1.10.2", False),
+        ("500", "1,500 users", False),
+        ("10", "10.5 percent", False),
+        ("-1", "PAY-1", False),
+        ("-1", "exit code -1", True),
+        ("500", "it answers 500, always", True),
+        ("1.10", "since 1.10.", True),
+        ("v2", "v2. Then", True),
+        ("支付 API", "支付API怎么用", True),
+        ("支付API", "支付 API 怎么用", True),
+        ("e-mail", "the e\u2011mail was lost", True),
+    ],
+)
+def test_numbers_and_spellings_are_taken_whole(keyword: str, query: str, expected: bool) -> None:
+    assert bool(index_of(a=[keyword]).match(query)) is expected
+
+
+def test_any_whole_word_in_a_keyword_makes_a_partial_hit_strong() -> None:
+    (match,) = index_of(a=["payments pay"]).match("pay")
+    assert not match.weak
+
+
 def test_the_longest_keyword_wins_E03() -> None:
     index = index_of(a=["gpt-4o"], b=["gpt-4o-mini"])
     assert ranked(index, "is gpt-4o-mini cheaper") == ["b", "a"]
@@ -119,7 +145,7 @@ def test_an_empty_index_matches_nothing() -> None:
     assert KeywordIndex(()).match("anything") == ()
 
 
-_LETTERS = st.text(alphabet="ab_1 支付-.A", min_size=0, max_size=8)
+_LETTERS = st.text(alphabet="ab_1 支付-.,A", min_size=0, max_size=8)
 
 
 @given(keywords=st.lists(_LETTERS, max_size=6), query=_LETTERS)
@@ -133,10 +159,15 @@ def test_the_automaton_finds_what_the_plain_scan_finds(keywords: list[str], quer
 def _occurs(keyword: str, text: str) -> bool:
     for start in range(len(text) - len(keyword) + 1 if keyword else 0):
         end = start + len(keyword)
-        if text[start:end] != keyword:
-            continue
-        left = start > 0 and is_word_character(text[start - 1]) and is_word_character(keyword[0])
-        right = end < len(text) and is_word_character(text[end]) and is_word_character(keyword[-1])
-        if not left and not right:
+        if text[start:end] == keyword and not _cut(text[:start], keyword) and not _cut(text[end:][::-1], keyword[::-1]):
             return True
     return False
+
+
+def _cut(before: str, keyword: str) -> bool:
+    """A word or number that ends in `before` goes on in `keyword`."""
+    if not before:
+        return False
+    if is_word_character(before[-1]) and (is_word_character(keyword[0]) or keyword[0] == "-"):
+        return True
+    return keyword[0].isdigit() and before[-1] in ".," and before[-2:-1].isdigit()

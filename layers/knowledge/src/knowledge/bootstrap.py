@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 # An upload answers before the gateway gives up (29 s) and the function ends (28 s), with time for the stores.
 _UPLOAD_EMBED_BUDGET_S = 18.0
-# Source: AWS Lambda quotas: an answer holds at most 6 MB; JSON and headers need some of it.
-_MAX_INLINE_BYTES = 4 * 1024 * 1024
+# Source: AWS Lambda quotas: an answer holds at most 6 MB; as a JSON string, quotes and line ends take twice their size.
+_MAX_INLINE_BYTES = 5 * 1024 * 1024 // 2
 
 
 def authentication() -> "Authentication":
@@ -70,12 +70,14 @@ def documents() -> "Documents":
 
 def indexer() -> "IndexerServices":
     """For the function that follows the bucket's events."""
+    from knowledge.adapters.sqs import SqsEventQueue
     from knowledge.entrypoints.s3_events import IndexerServices
 
     settings = IndexerSettings.from_env(os.environ)
     _configure_logging(settings)
     converger = _converger(settings, _objects(settings), _registry(settings))
-    return IndexerServices(converger, settings.max_receive_count)
+    queue = SqsEventQueue(boto3.client("sqs", config=aws_client_config()), settings.queue_url)
+    return IndexerServices(converger, queue, settings.max_receive_count)
 
 
 def read_services() -> "ReadServices":

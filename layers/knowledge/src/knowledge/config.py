@@ -72,6 +72,8 @@ class DocumentSettings(KnowledgeSettings):
 class IndexerSettings(DocumentSettings):
     """Of the function that follows the bucket's events."""
 
+    queue_url: str
+    """Where a document that is not finished for want of time is put again."""
     max_receive_count: int = Field(default=8, ge=1, le=1000)
     """After how many deliveries the queue gives a message up; bounds as Amazon SQS has them."""
 

@@ -12,6 +12,7 @@ KnowledgeError
 ├── Conflict                  the state is not the one the command was made for
 │   └── VersionConflict       somebody else changed it since it was read
 ├── DependencyUnavailable     a store or model failed, was throttled or did not answer in time; trying again may help
+│   └── AccessRefused         it will not do this one thing: archived, encrypted with a foreign key, forbidden
 └── CorruptState              stored data that this version cannot read
 
 ConfigError stands outside: it stops the start and never reaches a caller.
@@ -103,6 +104,12 @@ class DependencyUnavailable(KnowledgeError):
     def __init__(self, dependency: str, message: str) -> None:
         super().__init__(f"{dependency}: {message}")
         self.dependency = dependency
+
+
+class AccessRefused(DependencyUnavailable):
+    """`dependency` answered and refuses this one thing, such as an archived object; others may well be given."""
+
+    code = "access_refused"
 
 
 class CorruptState(KnowledgeError):

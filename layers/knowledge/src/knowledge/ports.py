@@ -223,6 +223,13 @@ class Embedder(Protocol):
         """The vectors of pieces of documents, in order; an empty sequence makes no call."""
 
 
+class EventQueue(Protocol):
+    """The queue that the bucket's events come through."""
+
+    def put_again(self, body: str) -> None:
+        """A message with this body is delivered soon, as a new one with its deliveries counted from one."""
+
+
 class PrincipalStore(Protocol):
     """Knows callers by the hash of their token; never sees a token."""
 

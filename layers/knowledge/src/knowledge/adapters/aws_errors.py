@@ -12,7 +12,30 @@ from botocore.exceptions import (
     ReadTimeoutError,
 )
 
-from knowledge.errors import DependencyUnavailable, InvalidInput, InvalidPath, KnowledgeError
+from knowledge.errors import AccessRefused, DependencyUnavailable, InvalidInput, InvalidPath, KnowledgeError
+
+# Answers below 500 that mean "later". Source: botocore, `retries.standard.ThrottledRetryableChecker`, and the API
+# reference of DynamoDB.
+_THROTTLED = frozenset(
+    {
+        "Throttling",
+        "ThrottlingException",
+        "ThrottledException",
+        "RequestThrottledException",
+        "RequestThrottled",
+        "TooManyRequestsException",
+        "ProvisionedThroughputExceededException",
+        "TransactionInProgressException",
+        "TransactionConflictException",
+        "RequestLimitExceeded",
+        "LimitExceededException",
+        "SlowDown",
+        "PriorRequestNotComplete",
+        "EC2ThrottledException",
+        "RequestTimeout",
+        "429",
+    }
+)
 
 
 @contextmanager
@@ -55,5 +78,7 @@ def _from_answer(dependency: str, error: ClientError) -> KnowledgeError:
         return InvalidPath("the key is longer than S3 can take")
     if error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 500) >= 500:
         return DependencyUnavailable(dependency, "failed")
-    # Throttled, or refused for a reason that only an operator can remove; the code tells which.
-    return DependencyUnavailable(dependency, f"refused the call ({code})")
+    if code in _THROTTLED:
+        return DependencyUnavailable(dependency, f"is busy ({code})")
+    # For a reason that only an operator can remove; the code tells which.
+    return AccessRefused(dependency, f"refused the call ({code})")

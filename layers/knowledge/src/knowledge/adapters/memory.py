@@ -150,6 +150,18 @@ def _dot(left: Vector, right: Vector) -> float:
     return math.fsum(a * b for a, b in zip(left, right, strict=True))
 
 
+class MemoryEventQueue:
+    """EventQueue over a list."""
+
+    def __init__(self) -> None:
+        """An empty queue."""
+        self.bodies: list[str] = []
+
+    def put_again(self, body: str) -> None:
+        """See EventQueue."""
+        self.bodies.append(body)
+
+
 class MemoryPrincipalStore:
     """PrincipalStore over a dict that is given once."""
 

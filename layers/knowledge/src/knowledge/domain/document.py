@@ -18,6 +18,8 @@ Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
 # Source: Amazon S3 user guide, "Naming Amazon S3 objects": a key is at most 1,024 bytes of UTF-8.
 MAX_KEY_BYTES = 1024
 EXTENSION = ".md"
+# Base 32 holds five bits a character: 130 bits, so that two keys never share an id.
+_DOC_ID_CHARS = 26
 
 
 class DocumentStatus(StrEnum):
@@ -49,6 +51,14 @@ class ParsedDocument:
     frontmatter: Frontmatter | None
     body: str
     warnings: tuple[str, ...] = ()
+    rejected_chars: int = 0
+    """Length of the delimited block at the start of the body that was meant as frontmatter and did not load; it is
+    text, but not Markdown structure."""
+
+    @property
+    def prose(self) -> str:
+        """The body without a rejected block: what titles, headings and sections are taken from."""
+        return self.body[self.rejected_chars :]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +111,6 @@ class DocumentRecord:
     created_at: datetime
     updated_at: datetime
 
-    @property
-    def is_embedded(self) -> bool:
-        """True when every chunk has its vector, or there is nothing to embed."""
-        return self.embedded_count == self.chunk_count
-
 
 def doc_id_for(path: str) -> DocId:
     """The one id of the document at `path`: opaque, URL-safe, the same in every process.
@@ -113,7 +118,12 @@ def doc_id_for(path: str) -> DocId:
     The first 130 bits of SHA-256 over the key's bytes: two keys that differ only in composition (NFC, NFD) are two ids.
     """
     digest = hashlib.sha256(path.encode("utf-8", "surrogatepass")).digest()
-    return DocId(base64.b32encode(digest)[:26].decode().lower())
+    return DocId(base64.b32encode(digest)[:_DOC_ID_CHARS].decode().lower())
+
+
+def is_doc_id(text: str) -> bool:
+    """True when `text` has the form of an id; no other text needs to be looked up."""
+    return len(text) == _DOC_ID_CHARS and text.isascii() and text.isalnum()
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,21 +16,37 @@ _UNSPACED = re.compile(
     "\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U0001b000-\U0001b16f"
     "\U00020000-\U0003ffff]"
 )
-_CJK_GAP = re.compile(rf"(?<={_UNSPACED.pattern}) (?={_UNSPACED.pattern})")
+# A blank on either side of such a character is a matter of taste: `支付 API` and `支付API`, `雾凇 词库` and `雾凇词库`.
+_GAP = re.compile(rf"(?<={_UNSPACED.pattern}) | (?={_UNSPACED.pattern})")
+
+# Characters that people take for the ASCII one and NFKC leaves alone. Source: Unicode, names list: hyphens, dashes and
+# the minus sign; single and double quotation marks.
+_LOOKALIKES = str.maketrans(
+    {
+        **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212", "-"),
+        **dict.fromkeys("\u2018\u2019\u201a\u201b\u02bc", "'"),
+        **dict.fromkeys("\u201c\u201d\u201e\u201f", '"'),
+    }
+)
 
 
 def normalise(text: str) -> str:
     """Two texts that a reader takes for the same are equal: case, width, composition, blanks, invisible characters.
 
     NFKC, casefold, NFKC again (casefold may decompose; Source: Unicode Standard D146), format characters and variation
-    selectors removed, runs of white space become one blank, blanks between two characters of an unspaced script go
-    (`雾凇 词库` is `雾凇词库`), none are left at either end.
+    selectors removed, dashes and quotation marks become the ASCII ones, runs of white space become one blank, blanks
+    beside a character of an unspaced script go, none are left at either end.
     """
     if text.isascii():
         return " ".join(text.casefold().split())
     visible = "".join(char for char in text if unicodedata.category(char) != "Cf" and char not in _VARIATION_SELECTORS)
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", visible).casefold())
-    return _CJK_GAP.sub("", " ".join(folded.split()))
+    return _GAP.sub("", " ".join(folded.translate(_LOOKALIKES).split()))
+
+
+def is_encodable(text: str) -> bool:
+    """False for a text with half of a surrogate pair, which JSON can carry and UTF-8 cannot."""
+    return not any("\ud800" <= char <= "\udfff" for char in text)
 
 
 def is_unspaced(char: str) -> bool:

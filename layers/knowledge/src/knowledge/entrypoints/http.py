@@ -155,6 +155,8 @@ def json_body(event: APIGatewayProxyEvent, model: type[M]) -> M:
         raise InvalidInput(message, field="body") from error
     except RecursionError as error:
         raise InvalidInput("the body is nested too deeply", field="body") from error
+    except ValueError as error:  # a number of more digits than Python reads
+        raise InvalidInput("the body holds a number that is too long", field="body") from error
     return validated(model, value)
 
 

@@ -118,6 +118,9 @@ def _parameters(event: APIGatewayProxyEvent, known: Any) -> dict[str, str]:
     parameters = event.get("queryStringParameters") or {}
     if unknown := sorted(set(parameters) - set(known)):
         raise InvalidInput(f"{unknown[0]}: not a parameter; known are {', '.join(known)}", field=unknown[0])
+    for name, values in (event.get("multiValueQueryStringParameters") or {}).items():
+        if len(values) > 1:
+            raise InvalidInput(f"{name}: it is given {len(values)} times", field=name)
     return dict(parameters)
 
 

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from knowledge.domain.document import DocumentStatus
 from knowledge.errors import DependencyUnavailable, InvalidInput
+from knowledge.ports import EventQueue
 from knowledge.services.converge import Converger
 
 _logger = logging.getLogger(__name__)
@@ -50,6 +51,7 @@ class IndexerServices:
     """What the indexer needs; `max_receive_count` is the queue's."""
 
     converger: Converger
+    queue: EventQueue
     max_receive_count: int
 
 
@@ -63,8 +65,9 @@ def build_handler(build: Callable[[], IndexerServices]) -> Callable[[dict[str, A
 
         def handle(record: SQSRecord) -> None:
             is_last = int(record.attributes.approximate_receive_count or 1) >= services().max_receive_count
-            for path in paths_in(record.body):
-                _index(services().converger, path, deadline, is_last=is_last)
+            got_on = [_index(services().converger, path, deadline, is_last=is_last) for path in paths_in(record.body)]
+            if any(got_on):
+                services().queue.put_again(record.body)
 
         answer = process_partial_response(event=event, record_handler=handle, processor=processor, context=context)
         failed = len(answer["batchItemFailures"])
@@ -91,10 +94,16 @@ def paths_in(body: str) -> list[str]:
     return [unquote_plus(record.s3.object.key) for record in notification.records]
 
 
-def _index(converger: Converger, path: str, deadline: float, *, is_last: bool) -> None:
-    record = converger.converge(path, deadline=deadline)
+def _index(converger: Converger, path: str, deadline: float, *, is_last: bool) -> bool:
+    """True when the document is not finished but got on and only ran out of time: then it goes on at once.
+
+    Raises DependencyUnavailable when it is not finished for another reason: the queue waits before the next try.
+    """
+    record, got_on = converger.step(path, deadline=deadline)
     if record is None or record.status is not DocumentStatus.PENDING:
-        return
+        return False
+    if got_on and time.monotonic() >= deadline:
+        return True
     if is_last:
         converger.give_up(path)
     raise DependencyUnavailable("embedder", f"{path} is not finished: {record.reason}")

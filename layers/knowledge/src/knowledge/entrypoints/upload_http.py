@@ -1,7 +1,8 @@
 """`POST /documents` (form or JSON) and `PUT /documents/{category}/{file_name}` (the raw file)."""
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from aws_lambda_powertools.event_handler import APIGatewayRestResolver, Response
 from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEvent
@@ -25,6 +26,7 @@ from knowledge.entrypoints.http import (
 from knowledge.errors import InvalidInput, UnsupportedFormat
 from knowledge.services.documents import Documents, UploadResult
 
+T = TypeVar("T")
 FORM = "multipart/form-data"
 RAW = ("text/markdown", "application/octet-stream")
 
@@ -91,11 +93,19 @@ def _form(event: APIGatewayProxyEvent) -> tuple[str, str, bytes]:
     }
     try:
         fields, files = parse_form_data(environ, strict=True, memory_limit=len(body) + 1, memfile_limit=len(body) + 1)
+        category = _only(fields.getall("category"), "category", "-F category=api")
     except MultipartError as error:
         raise InvalidInput("the form cannot be read: it is not valid multipart/form-data", field="body") from error
-    file, category = files.get("file"), fields.get("category")
-    if file is None or not file.filename:
-        raise InvalidInput("the form has no file: send it as -F file=@name.md", field="file")
-    if category is None:
-        raise InvalidInput("the form has no category: send it as -F category=api", field="category")
+    except UnicodeDecodeError as error:
+        raise InvalidInput("the form's category is not UTF-8", field="category") from error
+    file = _only(files.getall("file"), "file", "-F file=@name.md")
+    if not file.filename:
+        raise InvalidInput("the form's file has no name: send it as -F file=@name.md", field="file")
     return category, file.filename, file.raw
+
+
+def _only(parts: Sequence[T], name: str, example: str) -> T:
+    if len(parts) != 1:
+        problem = f"has {len(parts)} parts {name!r}; one document is taken at a time" if parts else f"has no {name}"
+        raise InvalidInput(f"the form {problem}: send it as {example}", field=name)
+    return parts[0]

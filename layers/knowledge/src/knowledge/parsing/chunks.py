@@ -33,15 +33,15 @@ def chunk_document(parsed: ParsedDocument, *, title: str, max_tokens: int) -> tu
     """The document's pieces in order, none of them blank; none at all when there is no text below the headings.
 
     Each costs at most `max_tokens` by `estimate_tokens`, what the embedder adds included. Sections never share a
-    chunk. A heading shows in the path of its section; one too long for that stays in the text as well. Raises
-    ValueError when `max_tokens` is under MIN_MAX_TOKENS.
+    chunk. A heading shows in the path of its section; one too long for that stays in the text as well. Rejected
+    frontmatter comes first, as plain text in chunks of its own. Raises ValueError when `max_tokens` is under
+    MIN_MAX_TOKENS.
     """
     if max_tokens < MIN_MAX_TOKENS:
         raise ValueError(f"max_tokens is {max_tokens}; at least {MIN_MAX_TOKENS} are needed")
     room = 100 * (max_tokens - RESERVED_TOKENS)
     chunks: list[Chunk] = []
-    body = _NOT_TEXT.sub("\ufffd", parsed.body)
-    for part in _sections(body, _NOT_TEXT.sub("\ufffd", title), int(100 * max_tokens * _PATH_PART_SHARE)):
+    for part in _sections(parsed, _clean(title), int(100 * max_tokens * _PATH_PART_SHARE)):
         header = _SEPARATOR.join(part.path) + "\n\n" if part.path else ""
         limit = room - cost(header)
         for piece in _pieces(part.blocks, target=int(limit * TARGET_SHARE), limit=limit):
@@ -55,14 +55,21 @@ class _Section:
     blocks: Iterator[Block]
 
 
-def _sections(body: str, title: str, max_part: int) -> Iterator[_Section]:
-    tokens, lines = blocks_of(body), lines_of(body)
+def _clean(text: str) -> str:
+    return _NOT_TEXT.sub("\ufffd", text)
+
+
+def _sections(parsed: ParsedDocument, title: str, max_part: int) -> Iterator[_Section]:
+    prose = _clean(parsed.prose)
+    tokens, lines = blocks_of(prose), lines_of(prose)
     starts = [i for i, token in enumerate(tokens) if token.type == "heading_open" and token.level == 0]
     heads = list(headings_in(tokens))
     root = _shown(title, max_part)
+    if rejected := _clean(parsed.body[: parsed.rejected_chars]):
+        yield _Section(_path(root, ()), iter([Block(Kind.PROSE, tuple(lines_of(rejected)))]))
     first_line = heads[0].start if heads else len(lines)
     before = tokens[: starts[0]] if starts else tokens
-    yield _Section((root,) if root else (), blocks_between(before, lines, 0, first_line))
+    yield _Section(_path(root, ()), blocks_between(before, lines, 0, first_line))
     above: list[tuple[int, str]] = []
     for number, head in enumerate(heads):
         is_last = number + 1 == len(heads)

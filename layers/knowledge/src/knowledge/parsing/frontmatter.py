@@ -2,7 +2,8 @@
 
 import logging
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from frontmatter.default_handlers import YAMLHandler
 
@@ -10,11 +11,13 @@ from knowledge.domain.document import Frontmatter, ParsedDocument
 from knowledge.parsing.declared import declared
 from knowledge.parsing.diagnosis import cause_of, looks_like_keys
 from knowledge.parsing.yaml_block import Block, load_block
-from knowledge.parsing.yaml_values import BlockError
+from knowledge.parsing.yaml_values import BlockError, Note
 
 logger = logging.getLogger(__name__)
 
 BYTE_ORDER_MARK = "\ufeff"
+# Enough to see what is wrong with a block; a generated file can have thousands. Source: own choice.
+MAX_PROBLEMS = 20
 
 _IGNORED = "frontmatter_ignored"
 _FIELD_IGNORED = "frontmatter_field_ignored"
@@ -71,45 +74,51 @@ class _Problem:
 class FrontmatterParser:
     """Reads the YAML block at the top of a document. Holds no state; one instance serves every thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, log_problems: bool = True) -> None:
+        """`log_problems=False` is for callers that only look at documents whose problems are logged elsewhere."""
         self._handler = FrontmatterHandler()
+        self._log_problems = log_problems
 
     def parse(self, content: str, *, path: str = "<document>") -> Frontmatter | None:
-        """The frontmatter, or None when there is none that can be used; problems are logged under `path`."""
+        """The frontmatter, or None when there is none that can be used; problems are logged as `read` does."""
         return self.read(content, path=path).frontmatter
 
     def has_frontmatter(self, content: str) -> bool:
         """True when `parse` gives one. Logs nothing."""
-        return self._take_apart(content)[0] is not None
+        return self._take_apart(content)[0].frontmatter is not None
 
     def read(self, content: str, *, path: str = "<document>") -> ParsedDocument:
         """The document taken apart. Each warning is a sentence for a person, and is logged under `path` as well.
 
-        Without usable frontmatter the body is the whole text. A byte order mark belongs to neither part.
+        Without usable frontmatter the body is the whole text. A byte order mark belongs to neither part. There are at
+        most MAX_PROBLEMS warnings; the last one says how many it stands for.
         """
-        frontmatter, body, problems = self._take_apart(content)
-        for problem in problems:
+        parsed, problems = self._take_apart(content)
+        for problem in problems if self._log_problems else ():
             logger.warning(problem.event, extra={"path": path, "line": problem.line, "reason": problem.reason})
-        return ParsedDocument(frontmatter, body, tuple(problem.sentence() for problem in problems))
+        return replace(parsed, warnings=tuple(problem.sentence() for problem in problems))
 
-    def _take_apart(self, content: str) -> tuple[Frontmatter | None, str, list[_Problem]]:
+    def _take_apart(self, content: str) -> tuple[ParsedDocument, list[_Problem]]:
         text = content.lstrip(BYTE_ORDER_MARK)
         if not self._handler.detect(text):
-            return None, text, _toml_problem(text)
+            return ParsedDocument(None, text), _toml_problem(text)
         start = _block_start(text)
         try:
             source, body = self._handler.split(text)
         except ValueError:
-            return None, text, _unclosed_problem(text, start)
+            return ParsedDocument(None, text), _unclosed_problem(text, start)
+        failure = BlockError("the block is not a mapping of keys")
         try:
             block = self._handler.load(source)
         except BlockError as error:
-            return None, text, _block_problem(text, start, source, error)
+            block, failure = None, error
         if block is None:
-            return None, text, _block_problem(text, start, source, BlockError("the block is not a mapping of keys"))
+            problems = _block_problem(text, start, source, failure)
+            # Without a problem it is prose between two rules.
+            return ParsedDocument(None, text, rejected_chars=len(text) - len(body) if problems else 0), problems
         frontmatter, notes = declared(block)
-        problems = [_problem_at(text, start + note.index, note.reason, _FIELD_IGNORED) for note in notes]
-        return frontmatter, body, problems
+        problems = [_problem_at(text, start + note.index, note.reason, _FIELD_IGNORED) for note in _listed(notes)]
+        return ParsedDocument(frontmatter, body), problems
 
 
 def frontmatter_is_complete(head: str) -> bool:
@@ -141,6 +150,15 @@ def _problem_at(text: str, index: int, reason: str, event: str) -> _Problem:
     before = text[:index]
     line_start = max(before.rfind("\n"), before.rfind("\r")) + 1
     return _Problem(event, len(_LINE_END.findall(before)) + 1, index - line_start + 1, reason)
+
+
+def _listed(notes: Sequence[Note]) -> list[Note]:
+    """The notes from top to bottom; of too many the first ones, and one that counts the others."""
+    ordered = sorted(notes, key=lambda note: note.index)
+    if len(ordered) > MAX_PROBLEMS:
+        others = ordered[MAX_PROBLEMS - 1 :]
+        ordered[MAX_PROBLEMS - 1 :] = [Note(others[0].index, f"{len(others)} more problems from here on")]
+    return ordered
 
 
 def _toml_problem(text: str) -> list[_Problem]:

@@ -4,6 +4,11 @@ from knowledge.domain.document import EXTENSION, Frontmatter
 from knowledge.domain.text import normalise
 from knowledge.parsing.markdown import blocks_of, headings_in, lines_of
 
+# A title is one line of a list, an answer or a heading path, and every index holds it; a longer one is a paragraph
+# that became a heading by mistake. As long as the longest keyword. Source: own choice.
+MAX_TITLE_CHARACTERS = 200
+_CUT_MARK = "…"
+
 
 def headings(body: str) -> tuple[str, ...]:
     """The texts of the headings in order, without markup; those without text are left out."""
@@ -37,11 +42,13 @@ def section(body: str, title: str) -> tuple[str, str] | None:
 def display_title(frontmatter: Frontmatter | None, body: str, path: str) -> str:
     """The declared title, else the first heading, else the file name without its extension; never blank, one line.
 
-    A title of one line stays as the author typed it; line breaks become blanks.
+    A title of one line stays as the author typed it; line breaks become blanks. One of more than
+    MAX_TITLE_CHARACTERS is cut to that many, the last of them an ellipsis.
     """
     name = path.rpartition("/")[2]
     stem = name[: -len(EXTENSION)] if name.lower().endswith(EXTENSION) else name
     declared = (frontmatter.title if frontmatter else None) or ""
     heading = "" if normalise(declared) else first_heading(body) or ""
     candidates = (" ".join(map(str.strip, text.splitlines())).strip() for text in (declared, heading, stem, name, path))
-    return next((text for text in candidates if normalise(text)), "untitled")
+    title = next((text for text in candidates if normalise(text)), "untitled")
+    return title if len(title) <= MAX_TITLE_CHARACTERS else title[: MAX_TITLE_CHARACTERS - 1].rstrip() + _CUT_MARK

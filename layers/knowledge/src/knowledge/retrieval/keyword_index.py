@@ -93,11 +93,8 @@ class KeywordIndex:
         if self._automaton is None or not text:
             return
         for start, end, keyword_id in self._automaton.find_overlapping(text):
-            if start and is_word_character(text[start]) and is_word_character(text[start - 1]):
-                continue
-            if end < len(text) and is_word_character(text[end - 1]) and is_word_character(text[end]):
-                continue
-            yield keyword_id
+            if not _goes_on(text, start - 1, start) and not _goes_on(text, end, end - 1):
+                yield keyword_id
 
     def _containing(self, text: str) -> Iterator[tuple[int, bool]]:
         """Ids of longer keywords that contain `text` from the start of a word, and whether it ends with a word too.
@@ -106,17 +103,17 @@ class KeywordIndex:
         """
         if not _MIN_PARTIAL_CHARS <= len(text) <= self._longest:
             return
-        lines, seen = self._lines, -1
+        lines, whole_by_keyword = self._lines, dict[int, bool]()
         found = lines.find(text)
         while found >= 0:
             after = found + len(text)
-            keyword_id = bisect_right(self._line_starts, found) - 1
-            if keyword_id != seen and not _joins(lines[found - 1], text[0]):
-                is_equal = lines[found - 1] == "\n" and lines[after] == "\n"
-                if not is_equal:
-                    yield keyword_id, not _joins(text[-1], lines[after])
-                seen = keyword_id
+            is_equal = lines[found - 1] == "\n" and lines[after] == "\n"
+            if not is_equal and not _joins(lines[found - 1], text[0]):
+                keyword_id = bisect_right(self._line_starts, found) - 1
+                whole = not _joins(text[-1], lines[after])
+                whole_by_keyword[keyword_id] = whole_by_keyword.get(keyword_id, False) or whole
             found = lines.find(text, found + 1)
+        yield from whole_by_keyword.items()
 
 
 def primary_order(matches: Iterable[Match]) -> list[Match]:
@@ -126,6 +123,19 @@ def primary_order(matches: Iterable[Match]) -> list[Match]:
     the most keywords; weak ones last; ties in index order. Source: design section 5.
     """
     return sorted(matches, key=lambda match: match.specificity)
+
+
+def _goes_on(text: str, outside: int, edge: int) -> bool:
+    """True when what is at `outside` belongs to the same word or number as the keyword's character at `edge`.
+
+    `1.1` is not in `10.1.1`, nor `500` in `1,500`, nor `-1` in `PAY-1`.
+    """
+    if not 0 <= outside < len(text):
+        return False
+    if is_word_character(text[outside]) and (is_word_character(text[edge]) or text[edge] == "-"):
+        return True
+    beyond = 2 * outside - edge
+    return text[edge].isdigit() and text[outside] in ".," and 0 <= beyond < len(text) and text[beyond].isdigit()
 
 
 def _joins(left: str, right: str) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from knowledge.domain.document import KnowledgeBasePath, KnowledgeEntry, ParsedDocument
 from knowledge.domain.lookup import MAX_CONTENT_CHARS, excerpt
-from knowledge.errors import CorruptState, DependencyUnavailable
+from knowledge.errors import AccessRefused, CorruptState, DependencyUnavailable
 from knowledge.parsing.frontmatter import FrontmatterParser, frontmatter_is_complete
 from knowledge.parsing.sections import display_title
 from knowledge.ports import CatalogLog, ObjectInfo, ObjectStore
@@ -117,8 +117,13 @@ class KnowledgeIndex:
                 self._catch_up(self._snapshot)
 
     def add(self, entry: KnowledgeEntry) -> None:
-        """`entry` is in the index, in place of an earlier one of the same path; nothing is stored."""
+        """`entry` is in the index, in place of an earlier one of the same path; nothing is stored.
+
+        Loads first where that was not done yet, with the errors of `load`.
+        """
         with self._changing:
+            if self._snapshot is None:
+                self._load()
             current = self._snapshot or _Snapshot(0, KeywordIndex(()))
             self._snapshot = _Snapshot(current.version, _changed(current.index, {entry.file_path: entry}))
 
@@ -133,13 +138,15 @@ class KnowledgeIndex:
     def read_document(self, path: str, max_chars: int = MAX_CONTENT_CHARS) -> str | None:
         """The document's text, whole up to `max_chars` code points, else the first `max_chars` and `...`.
 
-        One ranged read. A missing or unreadable file is logged as an error and gives None; a missing one is no longer
-        in this index: a scan may have seen it in the moment before it went, and then no log entry tells.
+        One ranged read. A missing or unreadable file is logged as an error and gives None.
         """
-        stored = self._objects.read(path, max_bytes=(max_chars + 1) * _MAX_BYTES_PER_CHAR)
+        try:
+            stored = self._objects.read(path, max_bytes=(max_chars + 1) * _MAX_BYTES_PER_CHAR)
+        except AccessRefused as error:
+            _logger.error("document_unreadable", extra={"path": path, "reason": str(error)})
+            return None
         if stored is None:
             _logger.error("document_missing", extra={"path": path})
-            self._forget(path)
             return None
         text = _decode_head(stored.body)
         if text is None:
@@ -147,17 +154,12 @@ class KnowledgeIndex:
             return None
         return excerpt(text, max_chars)
 
-    def _forget(self, path: str) -> None:
-        with self._changing:
-            if self._snapshot is not None:
-                self._snapshot = _Snapshot(self._snapshot.version, _changed(self._snapshot.index, {path: None}))
-
     def _load_in_background(self) -> None:
         try:
             self.load()
-        except (DependencyUnavailable, CorruptState) as error:
+        except Exception as error:  # the outermost place of this thread; a lookup goes on without it
             self._failed_at = self._clock()
-            _logger.error("catalog_load_failed", extra={"error_code": error.code, "reason": str(error)})
+            _logger.error("catalog_load_failed", extra={"reason": str(error)}, exc_info=not _is_expected(error))
 
     def _load(self) -> None:
         started, checked_at = time.perf_counter(), self._clock()
@@ -199,10 +201,18 @@ class KnowledgeIndex:
             _logger.info("knowledge_base_empty", extra={"path": self._base.prefix})
             return []
         with ThreadPoolExecutor(max_workers=_SCAN_THREADS, thread_name_prefix="catalog-scan") as threads:
-            return [entry for entry in threads.map(self._read_entry, documents) if entry is not None]
+            return [entry for entry in threads.map(self._read_or_skip, documents) if entry is not None]
 
     def _may_hold_entry(self, info: ObjectInfo) -> bool:
         return self._base.holds(info.key) and 0 < info.size_bytes <= self._max_document_bytes
+
+    def _read_or_skip(self, info: ObjectInfo) -> KnowledgeEntry | None:
+        """One object that is refused (archived, encrypted with a foreign key) must not take the others with it."""
+        try:
+            return self._read_entry(info)
+        except AccessRefused as error:
+            _logger.error("document_unreadable", extra={"path": info.key, "reason": str(error)})
+            return None
 
     def _read_entry(self, info: ObjectInfo) -> KnowledgeEntry | None:
         stored = self._objects.read(info.key, max_bytes=_HEAD_BYTES)
@@ -212,7 +222,7 @@ class KnowledgeIndex:
             text = _decode_head(stored.body) if stored else None
         if text is None:
             return None
-        return catalog_entry(info.key, FrontmatterParser().read(text, path=info.key))
+        return catalog_entry(info.key, FrontmatterParser(log_problems=False).read(text, path=info.key))
 
 
 def catalog_entry(path: str, parsed: ParsedDocument) -> KnowledgeEntry | None:
@@ -221,10 +231,14 @@ def catalog_entry(path: str, parsed: ParsedDocument) -> KnowledgeEntry | None:
         return None
     return KnowledgeEntry(
         file_path=path,
-        title=display_title(parsed.frontmatter, parsed.body, path),
+        title=display_title(parsed.frontmatter, parsed.prose, path),
         keywords=parsed.frontmatter.keywords,
         summary=parsed.frontmatter.summary,
     )
+
+
+def _is_expected(error: Exception) -> bool:
+    return isinstance(error, DependencyUnavailable | CorruptState)
 
 
 def _changed(index: KeywordIndex, latest: Mapping[str, KnowledgeEntry | None]) -> KeywordIndex:

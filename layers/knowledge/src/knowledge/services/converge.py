@@ -4,8 +4,8 @@ import logging
 import math
 
 from knowledge.domain.document import DocId, DocumentRecord, DocumentStatus, Generation, KnowledgeBasePath, doc_id_for
-from knowledge.errors import Conflict, DependencyUnavailable, VersionConflict
-from knowledge.ports import DocumentChange, DocumentRegistry, ObjectStore
+from knowledge.errors import AccessRefused, Conflict, DependencyUnavailable, VersionConflict
+from knowledge.ports import DocumentChange, DocumentRegistry, ObjectInfo, ObjectStore, Vector
 from knowledge.services.preparation import Preparation
 
 _logger = logging.getLogger(__name__)
@@ -38,28 +38,36 @@ class Converger:
             DependencyUnavailable: a store failed; calling again goes on from wherever this call stopped.
             Conflict: other writers won ten times in a row.
         """
+        return self.step(path, deadline=deadline, anew=anew)[0]
+
+    def step(self, path: str, *, deadline: float = math.inf, anew: bool = False) -> tuple[DocumentRecord | None, bool]:
+        """As `converge`, and whether anything was committed: for a document that stays PENDING, whether it got on."""
         if not self._base.holds(path):
-            return None
+            return None, False
+        embedded: dict[str, Vector] = {}
         for _ in range(_MAX_RACES):
             try:
-                return self._converge_once(doc_id_for(path), path, deadline, anew=anew)
+                return self._converge_once(doc_id_for(path), path, deadline, embedded, anew=anew)
             except VersionConflict:
                 continue
         raise Conflict(f"{path} kept changing while it was being indexed")
 
-    def _converge_once(self, doc_id: DocId, path: str, deadline: float, *, anew: bool) -> DocumentRecord | None:
+    def _converge_once(
+        self, doc_id: DocId, path: str, deadline: float, embedded: dict[str, Vector], *, anew: bool
+    ) -> tuple[DocumentRecord | None, bool]:
+        """`embedded` keeps vectors by content hash from one lost race to the next try."""
         state = self._registry.read(doc_id)
         for generation in state.discarded:
             self._remove_discarded(doc_id, generation)
-        info = self._objects.stat(path)
+        info = self._stat(path)
         if info is None and state.record is None:
-            return None
+            return None, False
         if info and state.record and self._preparation.is_current(state.record, info.etag) and not anew:
-            return state.record
-        change = self._preparation.prepare(doc_id, path, state.record, deadline)
-        if _is_pending_again(change) and not anew:
+            return state.record, False
+        change = self._preparation.prepare(doc_id, path, state.record, deadline, embedded)
+        if _says_the_same(change) and not anew:
             self._drop_unless_committed(change)
-            return state.record
+            return state.record, False
         try:
             self._registry.commit(change)
         except (VersionConflict, DependencyUnavailable):
@@ -69,7 +77,14 @@ class Converger:
         _announce(change)
         if change.discarded:
             self._remove_discarded(doc_id, change.discarded)
-        return change.after
+        return change.after, True
+
+    def _stat(self, path: str) -> ObjectInfo | None:
+        try:
+            return self._objects.stat(path)
+        except AccessRefused:
+            # It is there as far as anybody can tell; reading it says why it cannot be had.
+            return ObjectInfo(path, "", 0)
 
     def give_up(self, path: str) -> None:
         """A document that is still PENDING is marked FAILED, its reason kept; any other state is left alone."""
@@ -104,17 +119,16 @@ class Converger:
             _logger.warning("discarded_generation_kept", extra=extra)
 
 
-def _is_pending_again(change: DocumentChange) -> bool:
-    """True when another try ended where the last one did: PENDING, nothing new to write."""
+def _says_the_same(change: DocumentChange) -> bool:
+    """True when another look at an unfinished or failed document ended where the last one did: nothing to write."""
     before, after = change.before, change.after
-    return (
-        before is not None
-        and after is not None
-        and before.status is after.status is DocumentStatus.PENDING
-        and before.etag == after.etag
-        and before.embedded_count == after.embedded_count
-        and before.pipeline_version == after.pipeline_version
-    )
+    if before is None or after is None or after.status is DocumentStatus.INDEXED:
+        return False
+    outcomes = [
+        (one.status, one.reason, one.etag, one.embedded_count, one.pipeline_version, one.embedder)
+        for one in (before, after)
+    ]
+    return outcomes[0] == outcomes[1]
 
 
 def _announce(change: DocumentChange) -> None:

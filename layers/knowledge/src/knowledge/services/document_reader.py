@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from knowledge.domain.access import Principal, Role
-from knowledge.domain.document import DocId, DocumentRecord, DocumentStatus, KnowledgeBasePath
+from knowledge.domain.document import MAX_KEY_BYTES, DocId, DocumentRecord, DocumentStatus, KnowledgeBasePath, is_doc_id
 from knowledge.errors import InvalidInput, NotFound
 from knowledge.ports import DocumentPage, DocumentRegistry, ObjectStore
 from knowledge.services.preparation import first_invalid_byte
@@ -50,15 +50,17 @@ class DocumentReader:
         principal.require(Role.READER, "list documents")
         if not 1 <= limit <= MAX_PAGE:
             raise InvalidInput(f"limit is {limit}; it must be from 1 to {MAX_PAGE}", field="limit")
+        if category and len(category.encode("utf-8", "replace")) > MAX_KEY_BYTES:
+            raise InvalidInput(f"the category is longer than {MAX_KEY_BYTES} bytes", field="category")
         prefix = self._base.prefix + (f"{category.strip('/')}/" if category and category.strip("/") else "")
         return self._registry.list(path_prefix=prefix, status=status, cursor=cursor, limit=limit)
 
     def get_document(self, principal: Principal, doc_id: DocId) -> DocumentRecord:
         """The record. Raises NotFound."""
         principal.require(Role.READER, "read documents")
-        record = self._registry.read(doc_id).record
+        record = self._registry.read(doc_id).record if is_doc_id(doc_id) else None
         if record is None:
-            raise NotFound(f"no document has the id {doc_id!r}")
+            raise NotFound("no document has this id")
         return record
 
     def get_content(self, principal: Principal, doc_id: DocId) -> DocumentContent:
@@ -66,7 +68,7 @@ class DocumentReader:
         record = self.get_document(principal, doc_id)
         stored = self._objects.read(record.file_path, max_bytes=self._max_inline_bytes)
         if stored is None:
-            raise NotFound(f"the file of document {doc_id!r} does not exist any more")
+            raise NotFound("the file of this document does not exist any more")
         if stored.truncated or first_invalid_byte(stored.body) is not None:
             return DocumentContent(None, self._objects.download_url(record.file_path, expires_s=_LINK_LIFETIME_S))
         return DocumentContent(stored.body.decode(), None)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from knowledge.domain.access import Principal, Role
-from knowledge.domain.document import DocId, DocumentRecord, KnowledgeBasePath, doc_id_for
+from knowledge.domain.document import DocId, DocumentRecord, KnowledgeBasePath, doc_id_for, is_doc_id
 from knowledge.errors import Conflict, DependencyUnavailable, NotFound, TooLarge, UnsupportedFormat
 from knowledge.ports import DocumentRegistry, ObjectStore
 from knowledge.services.converge import Converger
@@ -88,9 +88,9 @@ class Documents:
             NotPermitted: the caller is not a reviewer.
         """
         principal.require(Role.REVIEWER, "delete documents")
-        record = self._registry.read(doc_id).record
+        record = self._registry.read(doc_id).record if is_doc_id(doc_id) else None
         if record is None:
-            raise NotFound(f"no document has the id {doc_id!r}")
+            raise NotFound("no document has this id")
         self._objects.delete(record.file_path)
         self._converger.converge(record.file_path)
         _logger.info("document_deleted", extra={"path": record.file_path, "doc_id": doc_id, "actor": principal.name})

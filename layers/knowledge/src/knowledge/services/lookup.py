@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 
 from knowledge.domain.access import Principal, Role
 from knowledge.domain.lookup import Confidence, LookupAnswer, Primary, Supplement, Tier, excerpt
-from knowledge.domain.text import normalise
-from knowledge.errors import DependencyUnavailable, InvalidQuery
+from knowledge.domain.text import is_encodable, normalise
+from knowledge.errors import CorruptState, DependencyUnavailable, InvalidQuery
 from knowledge.parsing.frontmatter import FrontmatterParser
 from knowledge.parsing.sections import headings, section
 from knowledge.retrieval.keyword_index import Match, primary_order
@@ -74,11 +74,13 @@ class Lookup:
             InvalidQuery: blank, or longer than 4,000 characters.
         """
         principal.require(Role.READER, "look up knowledge")
-        if not normalise(query):
-            raise InvalidQuery("the query is empty", field="query")
+        if not is_encodable(query):
+            raise InvalidQuery("the query holds half a character and cannot be UTF-8", field="query")
         if len(query) > MAX_QUERY_CHARS:
             message = f"the query is {len(query)} characters long; at most {MAX_QUERY_CHARS} are accepted"
             raise InvalidQuery(message, field="query")
+        if not normalise(query):
+            raise InvalidQuery("the query is empty", field="query")
         trace = _Trace()
         primary = self._exact(query, trace)
         supplement = None
@@ -108,7 +110,7 @@ class Lookup:
                 return None
             try:
                 self._index.refresh()
-            except DependencyUnavailable as error:
+            except (DependencyUnavailable, CorruptState) as error:
                 _logger.warning("catalog_not_refreshed", extra={"reason": str(error)})
                 trace.degraded.append(Tier.EXACT)
             return self._primary(self._index.match(query), trace)
@@ -141,10 +143,11 @@ class Lookup:
         future = self._executor.submit(self._semantic.search, query, top_k=_TOP_K, category=None)
         try:
             trace.semantic = future.result(timeout=self._semantic_timeout_s)
-        except (DependencyUnavailable, FutureTimeoutError) as error:
+        except Exception as error:  # where another thread's work ends: the exact answer is given all the same
             future.cancel()
+            is_expected = isinstance(error, DependencyUnavailable | FutureTimeoutError)
             reason = str(error) or f"no answer within {self._semantic_timeout_s} s"
-            _logger.warning("semantic_tier_failed", extra={"reason": reason})
+            _logger.warning("semantic_tier_failed", extra={"reason": reason}, exc_info=not is_expected)
             trace.degraded.append(Tier.SEMANTIC)
             return None
         finally:
@@ -160,7 +163,7 @@ class Lookup:
         text = self._index.read_document(primary.source, max_chars=_WHOLE_DOCUMENT_CHARS)
         if text is None:
             return answer
-        body = FrontmatterParser().read(text, path=primary.source).body
+        body = FrontmatterParser(log_problems=False).read(text, path=primary.source).prose
         found = section(body, section_title) if section_title is not None else None
         if include_sections or (section_title is not None and found is None):
             primary = replace(primary, available_sections=headings(body))

@@ -9,11 +9,20 @@ from datetime import UTC, datetime
 
 from knowledge.domain.document import Chunk, DocId, DocumentRecord, DocumentStatus, Generation, ParsedDocument
 from knowledge.domain.text import normalise
-from knowledge.errors import DependencyUnavailable
+from knowledge.errors import AccessRefused, DependencyUnavailable
 from knowledge.parsing.chunks import chunk_document
 from knowledge.parsing.frontmatter import FrontmatterParser
 from knowledge.parsing.sections import display_title
-from knowledge.ports import DocumentChange, EmbeddedChunk, Embedder, ObjectStore, StoredObject, Vector, VectorStore
+from knowledge.ports import (
+    DocumentChange,
+    EmbeddedChunk,
+    Embedder,
+    ObjectInfo,
+    ObjectStore,
+    StoredObject,
+    Vector,
+    VectorStore,
+)
 from knowledge.retrieval.weak_keywords import is_weak
 from knowledge.services.catalog import catalog_entry
 
@@ -50,24 +59,40 @@ class Preparation:
         self._clock = clock
 
     def is_current(self, record: DocumentRecord, etag: str) -> bool:
-        """True when the record describes the content `etag`, as this pipeline and embedder would, with its vectors."""
+        """True when the record describes the content `etag`, as this pipeline and embedder would, and is finished.
+
+        A failed document is looked at again each time: the limit may have been raised, the object restored.
+        """
         return (
             record.etag == etag
             and record.pipeline_version == PIPELINE_VERSION
             and record.embedder == self._embedder.name
-            and record.is_embedded
+            and record.status is DocumentStatus.INDEXED
         )
 
-    def prepare(self, doc_id: DocId, path: str, before: DocumentRecord | None, deadline: float) -> DocumentChange:
+    def prepare(
+        self,
+        doc_id: DocId,
+        path: str,
+        before: DocumentRecord | None,
+        deadline: float,
+        embedded: dict[str, Vector],
+    ) -> DocumentChange:
         """The change from `before` to what the bucket holds now; its vectors are written, nothing is committed.
 
-        Content that cannot be indexed gives a FAILED record with the reason. Embedding that fails or is not finished by
-        `deadline` gives a PENDING one that keeps what was embedded, so that the next try goes on from there.
+        Content that cannot be had or indexed gives a FAILED record with the reason. Embedding that fails or is not
+        finished by `deadline` gives a PENDING one that keeps what was embedded, so that the next try goes on there.
+        `embedded` holds vectors by content hash that are known already; new ones are added to it.
 
         Raises:
             DependencyUnavailable: the bucket did not answer.
         """
-        stored = self._objects.read(path, max_bytes=self._max_document_bytes)
+        try:
+            stored = self._objects.read(path, max_bytes=self._max_document_bytes)
+        except AccessRefused as error:
+            nothing = StoredObject(ObjectInfo(path, "", 0), b"")
+            record = replace(self._blank_record(doc_id, path, before, nothing), reason=str(error))
+            return DocumentChange(doc_id, path, before, record, None)
         if stored is None:
             return DocumentChange(doc_id, path, before, None, None)
         record = self._blank_record(doc_id, path, before, stored)
@@ -78,7 +103,7 @@ class Preparation:
             reason = f"the file is not UTF-8: byte {offset} cannot be decoded"
             return DocumentChange(doc_id, path, before, replace(record, reason=reason), None)
         parsed = FrontmatterParser().read(stored.body.decode(), path=path)
-        title = display_title(parsed.frontmatter, parsed.body, path)
+        title = display_title(parsed.frontmatter, parsed.prose, path)
         chunks = chunk_document(parsed, title=title, max_tokens=self._embedder.max_tokens)
         record = replace(
             record,
@@ -87,7 +112,7 @@ class Preparation:
             warnings=_warnings(parsed, chunks),
             chunk_count=len(chunks),
         )
-        vectors, failure = self._embed(doc_id, chunks, before, deadline)
+        vectors, failure = self._embed(doc_id, chunks, before, deadline, embedded)
         generation = None
         try:
             generation = self._write_vectors(doc_id, path, chunks, vectors)
@@ -149,10 +174,14 @@ class Preparation:
         )
 
     def _embed(
-        self, doc_id: DocId, chunks: Sequence[Chunk], before: DocumentRecord | None, deadline: float
-    ) -> tuple[dict[str, Vector], DependencyUnavailable | None]:
+        self,
+        doc_id: DocId,
+        chunks: Sequence[Chunk],
+        before: DocumentRecord | None,
+        deadline: float,
+        vectors: dict[str, Vector],
+    ) -> tuple[Mapping[str, Vector], DependencyUnavailable | None]:
         """Vectors by content hash, and why some are missing. Chunks embedded before cost no embedding."""
-        vectors: dict[str, Vector] = {}
         wanted = {chunk.content_hash: chunk.text for chunk in chunks}
         try:
             if before and before.generation and before.embedder == self._embedder.name:

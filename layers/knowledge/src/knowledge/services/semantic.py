@@ -5,13 +5,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from knowledge.domain.document import DocId, KnowledgeBasePath
+from knowledge.parsing.cutting import cut_text
 from knowledge.ports import ChunkHit, DocumentRegistry, Embedder, VectorStore
 from knowledge.retrieval.relevance import Relevance, evidence_for_an_answer, relevance_of
 
 _logger = logging.getLogger(__name__)
 
-# Several chunks of one document and chunks of replaced generations are dropped after the search; this many by vector and
-# as many by words leave enough, and their documents fit one read of the registry (at most 100 ids).
+# Several chunks of one document and chunks of replaced generations are dropped after the search; this many by vector
+# and as many by words leave enough, and their documents fit one read of the registry (at most 100 ids).
 _CHUNKS = 50
 
 
@@ -60,7 +61,9 @@ class SemanticSearch:
         Raises:
             DependencyUnavailable: the embedder, the vector store or the registry failed.
         """
-        vector = self._embedder.embed_query(query)
+        # The model reads no more; the rest of a long message would only cost time. The words of all of it count.
+        beginning = next(cut_text(query, 100 * self._embedder.max_tokens), query)
+        vector = self._embedder.embed_query(beginning)
         found = self._vectors.search(query, vector, limit=_CHUNKS)
         current = self._registry.generations(list(dict.fromkeys(chunk.doc_id for chunk in found.hits)))
         hits = [
