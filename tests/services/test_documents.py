@@ -5,6 +5,7 @@ from knowledge.domain.document import DocId, DocumentStatus, doc_id_for
 from knowledge.errors import (
     Conflict,
     DependencyUnavailable,
+    InvalidInput,
     InvalidPath,
     NotFound,
     NotPermitted,
@@ -480,3 +481,14 @@ def test_broken_frontmatter_is_not_taken_for_a_heading(world: World) -> None:
     text = "---\ntitle: Payment: errors\nkeywords: [a]\n---\n\n# Real heading\n\ntext"
     assert world.upload("api/errors.md", text).record.title == "Real heading"
     assert any(chunk.text == "Real heading\n\ntext" for chunk in world.chunks("text"))
+
+
+def test_a_text_that_the_embedder_refuses_fails_its_document_and_no_other(world: World) -> None:
+    def refuse() -> None:
+        raise InvalidInput("the text is too long for the model")
+
+    world.embedder.before["embed_passages"] = refuse
+    record = world.upload("api/errors.md", markdown("ERR_77")).record
+    assert (record.status, record.reason) == (DocumentStatus.FAILED, "the text is too long for the model")
+    assert world.ask("ERR_77").primary is not None
+    assert world.upload("api/other.md", markdown("ERR_78")).record.status is DocumentStatus.INDEXED

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from knowledge.domain.document import Chunk, DocId, DocumentRecord, DocumentStatus, Generation, ParsedDocument
 from knowledge.domain.text import normalise
-from knowledge.errors import AccessRefused, DependencyUnavailable
+from knowledge.errors import AccessRefused, DependencyUnavailable, InvalidInput
 from knowledge.parsing.chunks import chunk_document
 from knowledge.parsing.frontmatter import FrontmatterParser
 from knowledge.parsing.sections import display_title
@@ -25,6 +25,7 @@ from knowledge.ports import (
 )
 from knowledge.retrieval.weak_keywords import is_weak
 from knowledge.services.catalog import catalog_entry
+from knowledge.services.index_notes import IndexNotes
 
 _logger = logging.getLogger(__name__)
 
@@ -33,6 +34,9 @@ _logger = logging.getLogger(__name__)
 PIPELINE_VERSION = 1
 # Enough for a person to see what is wrong with a file, few enough that a page of 100 documents stays far under 6 MB.
 _MAX_WARNINGS = 20
+# A chunk should be about one thing also where the model could read far more. Source: own choice, the limit of the local
+# model, for which chunks were measured.
+_MAX_CHUNK_TOKENS = 512
 # Texts embedded between two looks at the clock.
 _EMBED_BATCH = 4
 
@@ -57,6 +61,7 @@ class Preparation:
         self._max_document_bytes = max_document_bytes
         self._now = now
         self._clock = clock
+        self._notes = IndexNotes(vectors, embedder)
 
     def is_current(self, record: DocumentRecord, etag: str) -> bool:
         """True when the record describes the content `etag`, as this pipeline and embedder would, and is finished.
@@ -104,7 +109,7 @@ class Preparation:
             return DocumentChange(doc_id, path, before, replace(record, reason=reason), None)
         parsed = FrontmatterParser().read(stored.body.decode(), path=path)
         title = display_title(parsed.frontmatter, parsed.prose, path)
-        chunks = chunk_document(parsed, title=title, max_tokens=self._embedder.max_tokens)
+        chunks = chunk_document(parsed, title=title, max_tokens=min(self._embedder.max_tokens, _MAX_CHUNK_TOKENS))
         record = replace(
             record,
             title=title,
@@ -122,7 +127,10 @@ class Preparation:
             record = replace(record, status=DocumentStatus.INDEXED)
         else:
             _logger.warning("document_embedding_failed", extra={"path": path, "doc_id": doc_id, "reason": str(failure)})
-            record = replace(record, status=DocumentStatus.PENDING, reason=str(failure))
+            # What the embedder refuses it will refuse again; anything else is worth another try.
+            is_refused = isinstance(failure, InvalidInput)
+            status = DocumentStatus.FAILED if is_refused else DocumentStatus.PENDING
+            record = replace(record, status=status, reason=str(failure))
         embedded_count = sum(chunk.content_hash in vectors for chunk in chunks)
         record = replace(record, generation=generation, embedded_count=embedded_count)
         return DocumentChange(doc_id, path, before, record, catalog_entry(path, parsed))
@@ -180,7 +188,7 @@ class Preparation:
         before: DocumentRecord | None,
         deadline: float,
         vectors: dict[str, Vector],
-    ) -> tuple[Mapping[str, Vector], DependencyUnavailable | None]:
+    ) -> tuple[Mapping[str, Vector], DependencyUnavailable | InvalidInput | None]:
         """Vectors by content hash, and why some are missing. Chunks embedded before cost no embedding."""
         wanted = {chunk.content_hash: chunk.text for chunk in chunks}
         try:
@@ -195,7 +203,7 @@ class Preparation:
                 batch = missing[start : start + _EMBED_BATCH]
                 embedded = self._embedder.embed_passages([wanted[content_hash] for content_hash in batch])
                 vectors.update(zip(batch, embedded, strict=True))
-        except DependencyUnavailable as error:
+        except (DependencyUnavailable, InvalidInput) as error:
             return vectors, error
         return vectors, None
 
@@ -214,6 +222,7 @@ class Preparation:
         except DependencyUnavailable:
             self.remove_vectors(doc_id, generation)
             raise
+        self._notes.claim()
         return generation
 
 
