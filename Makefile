@@ -67,6 +67,10 @@ sam-local: .venv/$(MADE) $(ENVS)/sam/$(MADE)  ## run one function in Lambda's co
 sam-local-all: .venv/$(MADE) $(CLOUD_ENVS)  ## every function in Lambda's container, its answers checked
 	$(LOCAL_CLOUD) exec --port $(PORT) .venv/bin/pytest -m container $(ARGS)
 
+.PHONY: opensearch
+opensearch: .venv/$(MADE)  ## start a real OpenSearch node on this machine, or say where it runs (PORT=9200, DO=stop, DO=wipe)
+	@.venv/bin/python -m tools.opensearch_node $(or $(DO),start $(if $(filter file,$(origin PORT)),,--port $(PORT)))
+
 .PHONY: build
 build: .venv/$(MADE) $(ENVS)/sam/$(MADE)  ## build the stack for Lambda into .aws-sam/build, ready for `sam deploy`
 	@$(LOCAL_CLOUD) build
@@ -102,6 +106,10 @@ e2e: .venv/$(MADE) $(CLOUD_ENVS)  ## the deployed stack on the local cloud, over
 .PHONY: bench
 bench: .venv/$(MADE) $(CLOUD_ENVS)  ## measure, against the local cloud where S3 is needed, and print the figures
 	$(LOCAL_CLOUD) exec --port $(PORT) .venv/bin/pytest -m bench -s $(ARGS)
+
+.PHONY: eval
+eval: .venv/$(MADE)  ## measure answers beside plain search: SETS="folder ..." (the seed), JSON=out.json, STORE=opensearch
+	@.venv/bin/python -m tools.eval $(SETS) $(if $(JSON),--json "$(JSON)") $(if $(STORE),--store "$(STORE)")
 
 .PHONY: clean
 clean:  ## remove environments, builds and the local cloud with its state

@@ -26,6 +26,7 @@ def modules_of(function: str) -> set[str]:
         ("delete", MODEL | {"multipart"}),
         ("lookup", MODEL | {"multipart"}),
         ("indexer", MODEL | HTTP),
+        ("maintenance", MODEL | HTTP),
         ("authorizer", MODEL | PARSING | HTTP),
     ],
 )

@@ -36,6 +36,7 @@ def record(path: str = "knowledge_base/api/payment.md", **fields: Any) -> Docume
         file_path=path,
         status=DocumentStatus.INDEXED,
         etag="0f343b0931126a20f133d67c2b018a3b",
+        version_id="3sL4kqtJlcpXroDTDmJ",
         size_bytes=1234,
         title="Payment errors",
         metadata={"title": "Payment errors", "keywords": ["ERR_TIMEOUT", "支付网关"]},

@@ -86,7 +86,7 @@ class TestObjectStore:
     def test_an_empty_prefix_lists_nothing(self, objects: ObjectStore) -> None:
         assert list(objects.list("kb/")) == []
 
-    def test_the_etag_changes_with_the_content_only(self, objects: ObjectStore) -> None:
+    def test_the_etag_changes_with_the_content_only_and_the_version_with_every_put(self, objects: ObjectStore) -> None:
         put(objects, "kb/a.md", b"one")
         first = objects.stat("kb/a.md")
         put(objects, "kb/a.md", b"two")
@@ -95,8 +95,12 @@ class TestObjectStore:
         third = objects.stat("kb/a.md")
         assert first is not None
         assert second is not None
-        assert first == third
-        assert first.etag != second.etag
+        assert third is not None
+        assert first.etag == third.etag != second.etag
+        assert len({first.version_id, second.version_id, third.version_id}) == 3
+        read = objects.read("kb/a.md", max_bytes=10)
+        assert read is not None
+        assert read.info == third
         assert '"' not in first.etag
 
     def test_removing_the_newest_version_makes_the_one_before_current(self, objects: ObjectStore) -> None:

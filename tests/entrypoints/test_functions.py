@@ -1,4 +1,4 @@
-"""The five functions as Lambda runs them: their handlers, their environment, the events in `events/`, AWS by moto."""
+"""The functions as Lambda runs them: their handlers, their environment, the events in `events/`, AWS by moto."""
 
 import base64
 import importlib.util
@@ -13,7 +13,14 @@ import pytest
 from moto import mock_aws
 from samtranslator.yaml_helper import yaml_parse
 
-from knowledge.config import AuthorizerSettings, DocumentSettings, IndexerSettings, LookupSettings, Settings
+from knowledge.config import (
+    AuthorizerSettings,
+    DocumentSettings,
+    IndexerSettings,
+    LookupSettings,
+    MaintenanceSettings,
+    Settings,
+)
 from knowledge.domain.document import doc_id_for
 from knowledge.errors import ConfigError
 from knowledge.services.authentication import token_hash
@@ -29,6 +36,7 @@ SETTINGS: dict[str, type[Settings]] = {
     "delete": DocumentSettings,
     "lookup": LookupSettings,
     "indexer": IndexerSettings,
+    "maintenance": MaintenanceSettings,
     "authorizer": AuthorizerSettings,
 }
 
@@ -93,7 +101,7 @@ def test_what_one_function_uploads_the_next_lookup_in_another_finds_and_what_one
     assert delete(api_event("DELETE", f"/documents/{document['doc_id']}"))["statusCode"] == 200
     assert ask(lookup, "ERR_77 card")["found"] is False
     assert ask(lookup, "the customer mistyped the card number")["found"] is False
-    assert not aws.s3.list_objects_v2(Bucket=BUCKET, Prefix="_index/").get("Contents")
+    assert not aws.s3.list_objects_v2(Bucket=BUCKET, Prefix="_index/vectors/").get("Contents")
 
 
 def test_a_dropped_file_is_indexed_by_the_bucket_event(aws: SimpleNamespace) -> None:
@@ -103,6 +111,20 @@ def test_a_dropped_file_is_indexed_by_the_bucket_event(aws: SimpleNamespace) -> 
     assert ask(load("lookup"), "ERR_77")["primary"]["source"] == key
     document = body_of(load("lookup")(api_event("GET", f"/documents/{doc_id_for(key)}")))
     assert (document["file_path"], document["status"]) == (key, "INDEXED")
+
+
+def test_maintenance_calibrates_what_was_uploaded_and_lookups_go_by_it(aws: SimpleNamespace) -> None:
+    upload, maintenance, lookup = load("upload"), load("maintenance"), load("lookup")
+    subjects = ("invoices", "refunds", "webhooks", "rate limits", "access tokens", "time zones")
+    for number, subject in enumerate(subjects):
+        text = markdown(f"K_{number}", title=f"All about {subject}", body=f"How we handle {subject} in our service.")
+        assert upload(form_event({"category": "api"}, (f"{number}.md", text.encode())))["statusCode"] == 201
+    event = json.loads((ROOT / "events" / "maintenance.json").read_text())
+    figures = maintenance(event)["calibration"]
+    notes = json.loads(aws.s3.get_object(Bucket=BUCKET, Key="_index/vectors.json")["Body"].read())
+    assert {**notes["calibration"], "is_noted": True} == figures
+    decision = body_of(lookup(json_event("POST", "/lookup", {"query": "why are cats grey", "explain": True})))
+    assert decision["explain"]["answer"]["threshold"] == pytest.approx(figures["answer_threshold"], abs=1e-4)
 
 
 def test_the_authorizer_knows_the_token_by_its_hash_in_the_table(aws: SimpleNamespace) -> None:

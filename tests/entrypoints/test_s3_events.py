@@ -202,7 +202,7 @@ def test_a_large_document_is_finished_however_many_deliveries_it_takes(
     key, now = "knowledge_base/a.md", [0.0]
     world.drop(key, "\n\n".join(f"## Part {n}\n\nText of part {n}." for n in range(200)))
     monkeypatch.setattr("knowledge.entrypoints.s3_events.time.monotonic", lambda: now[0])
-    world.preparation._clock = lambda: now[0]
+    world.preparation.vectors._clock = lambda: now[0]
     embed = world.embedder._adapter.embed_passages
 
     def slowly(texts: list[str]) -> Any:

@@ -13,6 +13,9 @@ from knowledge.adapters.embedded_vectors import EmbeddedVectorStore
 from knowledge.adapters.local_embedder import LocalEmbedder
 from knowledge.domain.document import DocumentStatus
 from knowledge.domain.lookup import LookupAnswer
+from knowledge.retrieval.off_topic import OFF_TOPIC
+from knowledge.services.calibration import Calibration
+from knowledge.services.semantic import SemanticSearch
 from tests.services.world import World
 
 SEED = Path(__file__).parents[2] / "knowledge_base_seed"
@@ -111,3 +114,22 @@ def test_unanswerable_queries_are_not_found(answers: dict[str, LookupAnswer]) ->
     hits = [not answers[golden.id].found for golden in GOLDEN if not golden.found]
     print(f"\nunanswerable, refused: {share(hits):.2f} of {len(hits)}")
     assert share(hits) >= 0.91
+
+
+def test_a_calibration_on_the_base_itself_answers_and_refuses_as_well(world: World) -> None:
+    result = Calibration(
+        world.semantic,
+        world.objects,
+        world.vectors,
+        world.embedder,
+        world.base,
+        max_document_bytes=world.max_document_bytes,
+    ).calibrate()
+    calibrated = SemanticSearch(world.embedder, world.vectors, world.registry, world.base)
+    answered = [bool(calibrated.search(golden.query)) for golden in MEANING]
+    refused = [not calibrated.search(golden.query) for golden in GOLDEN if not golden.found]
+    off_topic = [not calibrated.search(query) for query in OFF_TOPIC]
+    print(f"\n{result}\nanswered {share(answered):.3f}, refused {share(refused):.3f}, off topic {share(off_topic):.3f}")
+    assert share(answered) >= 0.97
+    assert share(refused) >= 0.91
+    assert share(off_topic) >= 0.98

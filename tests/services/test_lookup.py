@@ -1,6 +1,5 @@
 import logging
 import threading
-from types import SimpleNamespace
 
 import pytest
 
@@ -268,6 +267,6 @@ def test_of_a_long_query_the_model_reads_only_what_it_can(world: World) -> None:
         seen.append(text)
         return embed_query(text)
 
-    world.embedder._adapter = SimpleNamespace(embed_query=watched, answer_threshold=0.5, max_tokens=512)
+    world.embedder._adapter.embed_query = watched
     world.semantic.rank("支付" * 2000, top_k=3)
     assert 200 < len(seen[0]) < 1000

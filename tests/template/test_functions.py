@@ -6,7 +6,14 @@ from typing import Any
 
 import pytest
 
-from knowledge.config import AuthorizerSettings, DocumentSettings, IndexerSettings, LookupSettings, Settings
+from knowledge.config import (
+    AuthorizerSettings,
+    DocumentSettings,
+    IndexerSettings,
+    LookupSettings,
+    MaintenanceSettings,
+    Settings,
+)
 
 Json = dict[str, Any]
 
@@ -15,6 +22,7 @@ SETTINGS: dict[str, type[Settings]] = {
     "delete": DocumentSettings,
     "indexer": IndexerSettings,
     "lookup": LookupSettings,
+    "maintenance": MaintenanceSettings,
     "upload": DocumentSettings,
 }
 # Source: Amazon API Gateway quotas, "Integration timeout".
@@ -120,6 +128,23 @@ def test_only_the_upload_function_can_put_a_document_and_only_delete_can_delete_
 
     assert may("s3:PutObject") == {"upload"}
     assert may("s3:DeleteObject") == {"delete"}
+
+
+def test_maintenance_writes_nothing_but_the_notes_of_the_index(functions: Json, resources: Json) -> None:
+    writing = ("s3:Put*", "s3:Delete*", "dynamodb:*Put*", "dynamodb:*Update*", "dynamodb:*Delete*", "dynamodb:*Write*")
+    targets = {
+        str(statement["Resource"])
+        for statement in _statements(functions, resources, "maintenance")
+        for action in _list(statement["Action"])
+        if any(fnmatch.fnmatch(action, pattern) for pattern in writing)
+    }
+    assert targets == {"{'Fn::Sub': '${Bucket.Arn}/_index/vectors.json'}"}
+
+
+def test_maintenance_runs_once_a_day(resources: Json) -> None:
+    [rule] = [resource["Properties"] for resource in resources.values() if resource["Type"] == "AWS::Events::Rule"]
+    assert rule["ScheduleExpression"] == "rate(1 day)"
+    assert "MaintenanceFunction" in str(rule["Targets"])
 
 
 @each_function

@@ -17,6 +17,7 @@ from knowledge.config import (
     IndexerSettings,
     KnowledgeSettings,
     LookupSettings,
+    MaintenanceSettings,
     Settings,
 )
 from knowledge.domain.document import KnowledgeBasePath
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from knowledge.entrypoints.s3_events import IndexerServices
     from knowledge.ports import DocumentRegistry, Embedder, ObjectStore, VectorStore
     from knowledge.services.authentication import Authentication
+    from knowledge.services.calibration import Calibration
     from knowledge.services.converge import Converger
     from knowledge.services.documents import Documents
 
@@ -109,6 +111,19 @@ def read_services() -> "ReadServices":
         index, semantic, load_wait_s=settings.catalog_load_wait_s, semantic_timeout_s=settings.semantic_timeout_s
     )
     return ReadServices(lookup, DocumentReader(objects, registry, base, max_inline_bytes=_MAX_INLINE_BYTES))
+
+
+def maintenance() -> "Calibration":
+    """For the function that keeps answers good."""
+    from knowledge.services.calibration import Calibration
+    from knowledge.services.semantic import SemanticSearch
+
+    settings = MaintenanceSettings.from_env(os.environ)
+    _configure_logging(settings)
+    objects, base = _objects(settings), KnowledgeBasePath.parse(settings.knowledge_base_path)
+    embedder, vectors = _embedder(settings), _vectors(settings, objects)
+    semantic = SemanticSearch(embedder, vectors, _registry(settings), base)
+    return Calibration(semantic, objects, vectors, embedder, base, max_document_bytes=settings.max_document_bytes)
 
 
 def _configure_logging(settings: Settings) -> None:

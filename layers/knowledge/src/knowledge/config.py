@@ -87,3 +87,7 @@ class LookupSettings(KnowledgeSettings):
     """How long a lookup waits for a catalog that is still loading before it goes on without."""
     semantic_timeout_s: float = Field(default=8.0, gt=0.0, le=25.0)
     """How long a lookup waits for the semantic tier."""
+
+
+class MaintenanceSettings(KnowledgeSettings):
+    """Of the function that calibrates."""

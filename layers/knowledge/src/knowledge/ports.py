@@ -20,6 +20,8 @@ class ObjectInfo:
     key: str
     etag: str
     size_bytes: int
+    version_id: str | None = None
+    """None where the call does not tell: in a listing."""
 
 
 @dataclass(frozen=True, slots=True)

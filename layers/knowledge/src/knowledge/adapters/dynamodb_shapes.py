@@ -23,6 +23,7 @@ class _StoredDocument(StoredItem):
     file_path: str
     status: DocumentStatus
     etag: str
+    version_id: str | None = None
     size_bytes: int
     title: str
     metadata: str | None = None
@@ -82,6 +83,7 @@ def document_to_item(record: DocumentRecord) -> Item:
             file_path=record.file_path,
             status=record.status,
             etag=record.etag,
+            version_id=record.version_id,
             size_bytes=record.size_bytes,
             title=record.title,
             metadata=metadata,
@@ -107,6 +109,7 @@ def document_from_item(item: Item) -> DocumentRecord:
         file_path=stored.file_path,
         status=stored.status,
         etag=stored.etag,
+        version_id=stored.version_id,
         size_bytes=stored.size_bytes,
         title=stored.title,
         metadata=None if stored.metadata is None else _json_object(stored.metadata, item),

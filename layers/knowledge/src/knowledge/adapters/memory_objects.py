@@ -3,7 +3,7 @@
 import hashlib
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 from urllib.parse import quote
 
@@ -29,8 +29,7 @@ class MemoryObjectStore:
 
     def put(self, key: str, body: bytes, *, content_type: str) -> str:
         """See ObjectStore."""
-        etag = hashlib.md5(body, usedforsecurity=False).hexdigest()
-        return self._append(key, StoredObject(ObjectInfo(key, etag, len(body)), bytes(body)))
+        return self._append(key, bytes(body))
 
     def read(self, key: str, *, max_bytes: int) -> StoredObject | None:
         """See ObjectStore."""
@@ -47,7 +46,8 @@ class MemoryObjectStore:
         with self._lock:
             latest = [versions[-1].stored for key, versions in self._versions.items() if key.startswith(prefix)]
         # Strings compare by code point, and UTF-8 keeps that order.
-        return iter(sorted((stored.info for stored in latest if stored is not None), key=lambda info: info.key))
+        infos = (replace(stored.info, version_id=None) for stored in latest if stored is not None)
+        return iter(sorted(infos, key=lambda info: info.key))
 
     def delete(self, key: str) -> None:
         """See ObjectStore; as in S3, a delete marker is written even when there is nothing."""
@@ -71,13 +71,19 @@ class MemoryObjectStore:
         with self._lock:
             return tuple(item.version_id for item in self._versions.get(key, ()))
 
-    def _append(self, key: str, stored: StoredObject | None) -> str:
+    def _append(self, key: str, body: bytes | None) -> str:
         with self._lock:
-            version = _Version(f"v{next(self._ids)}", stored)
-            self._versions[key] = (*self._versions.get(key, ()), version)
-            return version.version_id
+            version_id = f"v{next(self._ids)}"
+            stored = None if body is None else StoredObject(_info(key, body, version_id), body)
+            self._versions[key] = (*self._versions.get(key, ()), _Version(version_id, stored))
+            return version_id
 
     def _current(self, key: str) -> StoredObject | None:
         with self._lock:
             versions = self._versions.get(key, ())
             return versions[-1].stored if versions else None
+
+
+def _info(key: str, body: bytes, version_id: str) -> ObjectInfo:
+    etag = hashlib.md5(body, usedforsecurity=False).hexdigest()
+    return ObjectInfo(key, etag, len(body), version_id)

@@ -73,7 +73,7 @@ class S3ObjectStore:
         # `bytes 0-99/1234`; absent when the whole object was sent.
         total = answer.get("ContentRange", "").rpartition("/")[2]
         size_bytes = int(total) if total else answer["ContentLength"]
-        return StoredObject(ObjectInfo(key, _bare(answer["ETag"]), size_bytes), body)
+        return StoredObject(ObjectInfo(key, _bare(answer["ETag"]), size_bytes, answer.get("VersionId")), body)
 
     def stat(self, key: str) -> ObjectInfo | None:
         """See ObjectStore."""
@@ -84,7 +84,7 @@ class S3ObjectStore:
                 if error_code(error) not in ("404", "NoSuchKey"):
                     raise
                 return None
-        return ObjectInfo(key, _bare(answer["ETag"]), answer["ContentLength"])
+        return ObjectInfo(key, _bare(answer["ETag"]), answer["ContentLength"], answer.get("VersionId"))
 
     def list(self, prefix: str) -> Iterator[ObjectInfo]:
         """See ObjectStore; calls are made while the iterator is used."""

@@ -94,6 +94,8 @@ class DocumentRecord:
     file_path: str
     status: DocumentStatus
     etag: str
+    version_id: str | None
+    """The version of the object that was looked at; another one with the same content is a change of its own."""
     size_bytes: int
     title: str
     metadata: dict[str, Json] | None

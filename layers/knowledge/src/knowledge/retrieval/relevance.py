@@ -18,6 +18,9 @@ _COVERAGE_WEIGHT = 0.1
 _LEAD_WEIGHT = 0.7
 _COVERAGE_WEIGHT_IN_LEAD = 0.05
 _LEAD_OVER = 5
+# How steeply confidence rises around the threshold. Source: slope of the logistic regression over the evidence,
+# docs/adr/0010.
+_CONFIDENCE_SLOPE = 26.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,3 +68,8 @@ def evidence_for_an_answer(best_by_document: Sequence[Relevance]) -> float:
         reverse=True,
     )
     return support + _LEAD_WEIGHT * (scores[0] - scores[:_LEAD_OVER][-1])
+
+
+def confidence_in_an_answer(evidence: float, threshold: float) -> float:
+    """0 to 1, one half at the threshold. Orders queries of one base; it is no promise of a frequency."""
+    return 1.0 / (1.0 + math.exp(-_CONFIDENCE_SLOPE * (evidence - threshold)))

@@ -30,9 +30,10 @@ class Converger:
         """What is indexed for `path` is what the bucket holds now; returns its record, None when there is no document.
 
         The record is read before the object: whoever commits between the two reads makes this commit lose, so an older
-        content can never be written over a newer one. Unchanged content costs two calls and writes nothing, unless
-        `anew`. Embedding stops at `deadline` (monotonic seconds); what is left makes the document PENDING. A path that
-        names no document is left alone.
+        content can never be written over a newer one. A version that was looked at before costs two calls and writes
+        nothing, unless `anew`; the same content in a new version is committed without being embedded. Embedding stops
+        at `deadline` (monotonic seconds); what is left makes the document PENDING. A path that names no document is
+        left alone.
 
         Raises:
             DependencyUnavailable: a store failed; calling again goes on from wherever this call stopped.
@@ -62,7 +63,7 @@ class Converger:
         info = self._stat(path)
         if info is None and state.record is None:
             return None, False
-        if info and state.record and self._preparation.is_current(state.record, info.etag) and not anew:
+        if info and state.record and self._preparation.is_current(state.record, info) and not anew:
             return state.record, False
         change = self._preparation.prepare(doc_id, path, state.record, deadline, embedded)
         if _says_the_same(change) and not anew:
@@ -107,12 +108,12 @@ class Converger:
         except DependencyUnavailable:
             return
         if current is None or current.generation != generation:
-            self._preparation.remove_vectors(change.doc_id, generation)
+            self._preparation.vectors.remove(change.doc_id, generation)
 
     def _remove_discarded(self, doc_id: DocId, generation: Generation) -> None:
         """Vectors no answer uses any more are gone; on failure they stay noted, and the next `converge` tries again."""
         try:
-            if self._preparation.remove_vectors(doc_id, generation):
+            if self._preparation.vectors.remove(doc_id, generation):
                 self._registry.forget_discarded(doc_id, generation)
         except DependencyUnavailable as error:
             extra = {"doc_id": doc_id, "generation": generation, "reason": str(error)}
@@ -125,7 +126,7 @@ def _says_the_same(change: DocumentChange) -> bool:
     if before is None or after is None or after.status is DocumentStatus.INDEXED:
         return False
     outcomes = [
-        (one.status, one.reason, one.etag, one.embedded_count, one.pipeline_version, one.embedder)
+        (one.status, one.reason, one.etag, one.version_id, one.embedded_count, one.pipeline_version, one.embedder)
         for one in (before, after)
     ]
     return outcomes[0] == outcomes[1]

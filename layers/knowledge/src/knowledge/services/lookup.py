@@ -14,8 +14,9 @@ from knowledge.errors import CorruptState, DependencyUnavailable, InvalidQuery
 from knowledge.parsing.frontmatter import FrontmatterParser
 from knowledge.parsing.sections import headings, section
 from knowledge.retrieval.keyword_index import Match, primary_order
+from knowledge.retrieval.relevance import confidence_in_an_answer
 from knowledge.services.catalog import KnowledgeIndex
-from knowledge.services.semantic import SemanticHit, SemanticSearch
+from knowledge.services.semantic import Ranking, SemanticSearch
 
 _logger = logging.getLogger(__name__)
 
@@ -31,8 +32,13 @@ class _Trace:
 
     degraded: list[Tier] = field(default_factory=list)
     matches: Sequence[Match] = ()
-    semantic: Sequence[SemanticHit] = ()
+    ranking: Ranking | None = None
     timings_ms: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def semantic_hit_count(self) -> int:
+        """How many documents of the semantic tier answer."""
+        return len(self.ranking.hits) if self.ranking and self.ranking.is_answer else 0
 
 
 class Lookup:
@@ -95,7 +101,7 @@ class Lookup:
             extra={
                 "found": answer.found,
                 "exact_hits": len(trace.matches),
-                "semantic_hits": len(trace.semantic),
+                "semantic_hits": trace.semantic_hit_count,
                 "degraded": [tier.value for tier in answer.degraded],
                 "elapsed_ms": round(sum(trace.timings_ms.values()), 3),
             },
@@ -140,21 +146,21 @@ class Lookup:
 
     def _supplement(self, query: str, trace: _Trace) -> Supplement | None:
         started = self._clock()
-        future = self._executor.submit(self._semantic.search, query, top_k=_TOP_K, category=None)
+        future = self._executor.submit(self._semantic.rank, query, top_k=_TOP_K)
         try:
-            trace.semantic = future.result(timeout=self._semantic_timeout_s)
+            trace.ranking = ranking = future.result(timeout=self._semantic_timeout_s)
         except Exception as error:  # where another thread's work ends: the exact answer is given all the same
             future.cancel()
-            is_expected = isinstance(error, DependencyUnavailable | FutureTimeoutError)
+            is_expected = isinstance(error, DependencyUnavailable | CorruptState | FutureTimeoutError)
             reason = str(error) or f"no answer within {self._semantic_timeout_s} s"
             _logger.warning("semantic_tier_failed", extra={"reason": reason}, exc_info=not is_expected)
             trace.degraded.append(Tier.SEMANTIC)
             return None
         finally:
             trace.timings_ms[Tier.SEMANTIC] = _ms(self._clock() - started)
-        if not trace.semantic:
+        if not ranking.is_answer:
             return None
-        best = trace.semantic[0].chunk
+        best = ranking.hits[0].chunk
         return Supplement(excerpt(best.text), best.file_path)
 
     def _with_sections(
@@ -200,7 +206,17 @@ def _explanation(trace: _Trace) -> Mapping[str, object]:
                 "lexical": round(hit.relevance.lexical, 4),
                 "coverage": round(hit.relevance.coverage, 4),
             }
-            for hit in trace.semantic
+            for hit in (trace.ranking.hits if trace.ranking else ())
         ],
+        "answer": _decision(trace.ranking) if trace.ranking else None,
         "timings_ms": {str(stage): elapsed for stage, elapsed in trace.timings_ms.items()},
+    }
+
+
+def _decision(ranking: Ranking) -> Mapping[str, object]:
+    """Why the semantic tier has an answer or none; `evidence` is None when it found nothing at all."""
+    return {
+        "evidence": round(ranking.evidence, 4) if ranking.hits else None,
+        "threshold": round(ranking.threshold, 4),
+        "confidence": round(confidence_in_an_answer(ranking.evidence, ranking.threshold), 4),
     }

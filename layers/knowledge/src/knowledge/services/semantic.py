@@ -8,6 +8,7 @@ from knowledge.domain.document import DocId, KnowledgeBasePath
 from knowledge.parsing.cutting import cut_text
 from knowledge.ports import ChunkHit, DocumentRegistry, Embedder, VectorStore
 from knowledge.retrieval.relevance import Relevance, evidence_for_an_answer, relevance_of
+from knowledge.services.index_notes import IndexNotes
 
 _logger = logging.getLogger(__name__)
 
@@ -32,7 +33,13 @@ class Ranking:
     """Best first, one for each document."""
     evidence: float
     """How much speaks for there being an answer; minus infinity when nothing was found."""
-    is_answer: bool
+    threshold: float
+    """The evidence from which there is an answer, in this base with this embedder."""
+
+    @property
+    def is_answer(self) -> bool:
+        """True when there is enough evidence."""
+        return self.evidence >= self.threshold
 
 
 class SemanticSearch:
@@ -41,11 +48,12 @@ class SemanticSearch:
     def __init__(
         self, embedder: Embedder, vectors: VectorStore, registry: DocumentRegistry, base: KnowledgeBasePath
     ) -> None:
-        """`vectors` must hold what `embedder` made."""
+        """Notes with `vectors` that name another embedder make every search fail."""
         self._embedder = embedder
         self._vectors = vectors
         self._registry = registry
         self._base = base
+        self._notes = IndexNotes(vectors, embedder)
 
     def search(self, query: str, *, top_k: int = 3, category: str | None = None) -> Sequence[SemanticHit]:
         """Up to `top_k` documents that answer `query`, best first; none when there are only neighbours. See `rank`."""
@@ -60,7 +68,9 @@ class SemanticSearch:
 
         Raises:
             DependencyUnavailable: the embedder, the vector store or the registry failed.
+            CorruptState: the vectors are another embedder's; says what to do.
         """
+        threshold = self._notes.answer_threshold()
         # The model reads no more; the rest of a long message would only cost time. The words of all of it count.
         beginning = next(cut_text(query, 100 * self._embedder.max_tokens), query)
         vector = self._embedder.embed_query(beginning)
@@ -75,9 +85,8 @@ class SemanticSearch:
         for hit in sorted(hits, key=lambda hit: -hit.relevance.rank):
             best.setdefault(hit.chunk.doc_id, hit)
         evidence = evidence_for_an_answer([hit.relevance for hit in best.values()])
-        is_answer = evidence >= self._embedder.answer_threshold
         _logger.debug("semantic_search_finished", extra={"chunk_count": len(hits), "evidence": evidence})
-        return Ranking(list(best.values())[:top_k], evidence, is_answer)
+        return Ranking(list(best.values())[:top_k], evidence, threshold)
 
     def _is_in(self, category: str | None, path: str) -> bool:
         found = self._base.category_of(path)

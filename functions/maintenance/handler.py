@@ -1,0 +1,6 @@
+"""What keeps answers good: calibration, once a day or on demand."""
+
+from knowledge import bootstrap
+from knowledge.entrypoints.maintenance import build_handler
+
+handler = build_handler(bootstrap.maintenance)

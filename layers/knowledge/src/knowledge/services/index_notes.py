@@ -1,0 +1,113 @@
+"""What is noted with the index: whose vectors it holds, and the evidence from which this base has an answer."""
+
+import logging
+import math
+import time
+from collections.abc import Callable, Mapping
+from threading import Lock
+
+from knowledge.domain.document import Json
+from knowledge.errors import CorruptState, DependencyUnavailable
+from knowledge.ports import Embedder, VectorStore
+
+_logger = logging.getLogger(__name__)
+
+# A calibration counts in every process after at most this long; notes are read no more often. Source: own choice.
+_READ_AGAIN_AFTER_S = 300.0
+
+_EMBEDDER, _DIMENSION, _CALIBRATION, _THRESHOLD = "embedder", "dimension", "calibration", "answer_threshold"
+
+
+class IndexNotes:
+    """The notes of one index in this process, for one embedder. Thread-safe when the vector store is."""
+
+    def __init__(self, vectors: VectorStore, embedder: Embedder, clock: Callable[[], float] = time.monotonic) -> None:
+        """`clock` gives seconds, monotonic."""
+        self._vectors = vectors
+        self._embedder = embedder
+        self._clock = clock
+        self._lock = Lock()
+        self._notes: Mapping[str, Json] = {}
+        self._read_at = -math.inf
+        self._is_claimed = False
+
+    def answer_threshold(self) -> float:
+        """The evidence from which there is an answer: as calibrated for this base, else as measured for the embedder.
+
+        Notes are read at most every five minutes; when they cannot be, what was read before stays.
+
+        Raises:
+            CorruptState: the index holds vectors of another embedder; says what to do. Notes are then read each time.
+        """
+        with self._lock:
+            if self._clock() - self._read_at >= _READ_AGAIN_AFTER_S:
+                self._read()
+            try:
+                require_own(self._notes, self._embedder)
+            except CorruptState:
+                self._read_at = -math.inf
+                raise
+            threshold = _noted_threshold(self._notes)
+        return self._embedder.answer_threshold if threshold is None else threshold
+
+    def claim(self) -> None:
+        """The index says whose vectors it holds, unless it already did: looked at once by each process.
+
+        Notes that name another embedder stay, so that searches keep being refused until the index is made anew.
+        """
+        if self._is_claimed:
+            return
+        try:
+            notes = self._vectors.notes()
+            if _EMBEDDER not in notes:
+                self._vectors.note({**notes, **identity(self._embedder)})
+            self._is_claimed = True
+        except DependencyUnavailable as error:
+            _logger.warning("index_not_claimed", extra={"reason": str(error)})
+
+    def note_calibration(self, calibration: Mapping[str, Json]) -> None:
+        """`calibration` is noted in place of an earlier one, and counts at once in this process.
+
+        Raises:
+            CorruptState: the index holds vectors of another embedder.
+            DependencyUnavailable: the vector store did not answer.
+        """
+        notes = self._vectors.notes()
+        require_own(notes, self._embedder)
+        self._vectors.note({**notes, **identity(self._embedder), _CALIBRATION: dict(calibration)})
+        with self._lock:
+            self._read_at = -math.inf
+
+    def _read(self) -> None:
+        self._read_at = self._clock()
+        try:
+            self._notes = self._vectors.notes()
+        except DependencyUnavailable as error:
+            _logger.warning("notes_not_read", extra={"reason": str(error)})
+
+
+def identity(embedder: Embedder) -> dict[str, Json]:
+    """The notes that say whose vectors an index holds."""
+    return {_EMBEDDER: embedder.name, _DIMENSION: embedder.dimension}
+
+
+def require_own(notes: Mapping[str, Json], embedder: Embedder) -> None:
+    """Raises CorruptState when `notes` name another embedder or dimension; notes that name none are fine."""
+    own = identity(embedder)
+    noted = {name: notes.get(name, value) for name, value in own.items()}
+    if noted != own:
+        raise CorruptState(
+            f"re-embed needed: the index holds vectors of {noted[_EMBEDDER]!r} ({noted[_DIMENSION]} numbers each), and "
+            f"the embedder is {embedder.name!r} ({embedder.dimension}); run make reindex, or set EMBEDDER back"
+        )
+
+
+def _noted_threshold(notes: Mapping[str, Json]) -> float | None:
+    calibration = notes.get(_CALIBRATION)
+    # Without a name nobody knows whose evidence was measured.
+    if not isinstance(calibration, dict) or _EMBEDDER not in notes:
+        return None
+    threshold = calibration.get(_THRESHOLD)
+    if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not math.isfinite(threshold):
+        return None
+    return float(threshold)
