@@ -1,6 +1,7 @@
 """Every port's adapters, each with an empty store. AWS is moto in this process; the table is that of template.yaml."""
 
 import hashlib
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Lock
@@ -9,7 +10,9 @@ from uuid import uuid4
 
 import boto3
 import pytest
+from botocore.credentials import Credentials
 from moto import mock_aws
+from opensearchpy import OpenSearch
 from samtranslator.yaml_helper import yaml_parse
 
 from knowledge.adapters.aws_clients import aws_client_config, s3_client_config
@@ -19,10 +22,15 @@ from knowledge.adapters.dynamodb_registry import DynamoDocumentRegistry
 from knowledge.adapters.embedded_vectors import EmbeddedVectorStore
 from knowledge.adapters.memory import MemoryDocumentRegistry, MemoryPrincipalStore, MemoryVectorStore
 from knowledge.adapters.memory_objects import MemoryObjectStore
+from knowledge.adapters.opensearch_client import opensearch_client
+from knowledge.adapters.opensearch_vectors import OpenSearchVectorStore
 from knowledge.adapters.s3 import S3ObjectStore
 from knowledge.domain.access import Principal
+from knowledge.errors import InvalidInput
 from knowledge.ports import ObjectStore, PrincipalStore, VectorStore
 from tests.contract.builders import Registry
+from tests.contract.serverless_standin import Settled, Standin
+from tools.opensearch_node.node import running_url
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -96,9 +104,52 @@ def registry(request: pytest.FixtureRequest) -> Registry:
     return Registry(DynamoDocumentRegistry(client, table), DynamoCatalogLog(client, table))
 
 
-@pytest.fixture(params=["memory", "embedded over memory", "embedded over s3"])
+@pytest.fixture(scope="session")
+def opensearch_url() -> str:
+    """A real node. Tests that need one are skipped where none runs."""
+    url = os.environ.get("OPENSEARCH_URL") or running_url()
+    if url is None:
+        pytest.skip("no OpenSearch node runs: start one with make opensearch, or name one in OPENSEARCH_URL")
+    return url
+
+
+@pytest.fixture
+def opensearch_alias(opensearch_url: str) -> Iterator[str]:
+    """A name that nobody else uses; its indices are gone afterwards."""
+    alias = f"test-{uuid4().hex}"
+    yield alias
+    client = opensearch_client(opensearch_url)
+    client.indices.delete(index=f"{alias}-*")
+    client.close()
+
+
+@pytest.fixture
+def opensearch(opensearch_url: str) -> Iterator[OpenSearch]:
+    client = opensearch_client(opensearch_url)
+    yield client
+    client.close()
+
+
+@pytest.fixture(scope="session")
+def standin(opensearch_url: str) -> Iterator[Standin]:
+    """Serverless in front of that node; what is written shows after a while."""
+    with Standin(opensearch_url, visible_after_s=0.2).serving() as server:
+        yield server
+
+
+@pytest.fixture
+def serverless(standin: Standin) -> Iterator[OpenSearch]:
+    credentials = Credentials("AKIDEXAMPLE", "secret")
+    client = opensearch_client(standin.url, service="aoss", region=REGION, credentials=credentials)
+    yield client
+    client.close()
+
+
+@pytest.fixture(params=["memory", "embedded over memory", "embedded over s3", "opensearch", "opensearch serverless"])
 def new_vectors(request: pytest.FixtureRequest) -> Callable[[], VectorStore]:
     """Gives the same store again, as another process would open it."""
+    if request.param.startswith("opensearch"):
+        return _opensearch_vectors(request)
     if request.param == "memory":
         store = MemoryVectorStore()
         return lambda: store
@@ -106,6 +157,18 @@ def new_vectors(request: pytest.FixtureRequest) -> Callable[[], VectorStore]:
     if request.param == "embedded over s3":
         objects = S3ObjectStore(request.getfixturevalue("s3_client"), request.getfixturevalue("bucket"))
     return lambda: EmbeddedVectorStore(objects)
+
+
+def _opensearch_vectors(request: pytest.FixtureRequest) -> Callable[[], VectorStore]:
+    if request.function.__name__ == "test_vectors_of_another_length_are_never_compared":
+        # An index of OpenSearch is for one length: such vectors are refused and never come to be compared.
+        request.applymarker(pytest.mark.xfail(raises=InvalidInput, strict=True))
+    alias = request.getfixturevalue("opensearch_alias")
+    if request.param == "opensearch":
+        client = request.getfixturevalue("opensearch")
+        return lambda: OpenSearchVectorStore(client, alias=alias, dimension=2)
+    server, client = request.getfixturevalue("standin"), request.getfixturevalue("serverless")
+    return lambda: Settled(OpenSearchVectorStore(client, alias=alias, dimension=2, serverless=True), server)
 
 
 @pytest.fixture(params=["memory", "dynamodb"])

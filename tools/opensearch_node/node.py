@@ -1,0 +1,159 @@
+"""The node as a process of this machine: started, found again, stopped; and whether anything answers at its port."""
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import time
+import urllib.request
+
+import psutil
+
+from tools.local_cloud import running
+from tools.local_cloud.places import LOCAL, Problem, endpoint
+from tools.opensearch_node import host
+
+VERSION = "2.19.1"
+FOLDER = LOCAL / "opensearch"
+HOME = FOLDER / "home"
+
+_RECORD = FOLDER / "running.json"
+_LOG = FOLDER / "node.log"
+_READY_TIMEOUT_S = 90
+_STOP_TIMEOUT_S = 30
+# Source: bin/opensearch and config/jvm.options of the distribution.
+_JVM_OPTIONS = (
+    "-XX:+UseG1GC",
+    "-Djava.awt.headless=true",
+    "-Dfile.encoding=UTF-8",
+    "-Djna.nosys=true",
+    "-Dio.netty.noUnsafe=true",
+    "-Dio.netty.noKeySetOptimization=true",
+    "-Dio.netty.recycler.maxCapacityPerThread=0",
+    "-Dlog4j.shutdownHookEnabled=false",
+    "-Dlog4j2.disable.jmx=true",
+    "-Djava.locale.providers=SPI,COMPAT",
+    "--add-opens=java.base/java.io=ALL-UNNAMED",
+    "-Dopensearch.distribution.type=tar",
+    "-Dopensearch.bundled_jdk=false",
+)
+
+
+def running_url() -> str | None:
+    """Where the node that was started last answers, or None when it does not."""
+    try:
+        port = int(json.loads(_RECORD.read_text())["port"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return endpoint(port) if _health(port) else None
+
+
+def record_port(port: int, process: psutil.Process | None = None) -> None:
+    """From now on the node is the one at that port, and that process unless it is a container."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    record = {"port": port, "pid": process.pid, "created": process.create_time()} if process else {"port": port}
+    _RECORD.write_text(json.dumps(record))
+
+
+def refuse_taken_port(port: int) -> None:
+    """Nobody listens there. Raises Problem otherwise."""
+    with socket.socket() as probe:
+        if probe.connect_ex(("127.0.0.1", port)) == 0:
+            raise Problem(f"Port {port} is taken by another program. Choose one: make opensearch PORT=9201")
+
+
+def start(port: int) -> None:
+    """The node of `HOME` has been started; it may not answer yet. Raises Problem."""
+    program = host.java()
+    folders = {name: FOLDER / name for name in ("data", "logs", "tmp")}
+    for folder in folders.values():
+        folder.mkdir(parents=True, exist_ok=True)
+    settings = {
+        "cluster.name": "local",
+        "node.name": "local",
+        "discovery.type": "single-node",
+        "network.host": "127.0.0.1",
+        "http.port": port,
+        "transport.port": port + 100,
+        "path.data": folders["data"],
+        "path.logs": folders["logs"],
+        "action.auto_create_index": "false",
+        "cluster.routing.allocation.disk.threshold_enabled": "false",
+    }
+    lines = [f"{name}: {value}\n" for name, value in settings.items()]
+    (HOME / "config" / "opensearch.yml").write_text("".join(lines))
+    own = [*folders.values(), HOME / "config"]
+    user = host.unprivileged_user(own, HOME / "lib") if os.getuid() == 0 else None
+    command = [
+        program,
+        f"-Xms{host.heap()}",
+        f"-Xmx{host.heap()}",
+        *_JVM_OPTIONS,
+        f"-Djava.io.tmpdir={folders['tmp']}",
+        f"-Dopensearch.path.home={HOME}",
+        f"-Dopensearch.path.conf={HOME / 'config'}",
+        "-cp",
+        f"{HOME}/lib/*",
+        "org.opensearch.bootstrap.OpenSearch",
+    ]
+    with _LOG.open("wb") as log:
+        started = subprocess.Popen(
+            command,
+            cwd=HOME,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            user=user.pw_uid if user else None,
+            group=user.pw_gid if user else None,
+            extra_groups=[] if user else None,
+        )
+    record_port(port, psutil.Process(started.pid))
+
+
+def wait_until_ready(port: int) -> str:
+    """Its address, once it answers. Raises Problem with the end of its log when it does not."""
+    deadline = time.monotonic() + _READY_TIMEOUT_S
+    while time.monotonic() < deadline:
+        if _health(port):
+            return endpoint(port)
+        record = json.loads(_RECORD.read_text())
+        if "pid" in record and _process() is None:
+            break
+        time.sleep(0.5)
+    log = _LOG.read_text(errors="replace")[-3000:] if _LOG.exists() else ""
+    raise Problem(f"OpenSearch does not answer at {endpoint(port)}.\n{log}")
+
+
+def stop() -> bool:
+    """The process has ended; False when there was none."""
+    process = _process()
+    if process:
+        running.end(process.pid, timeout_s=_STOP_TIMEOUT_S)
+    _RECORD.unlink(missing_ok=True)
+    return process is not None
+
+
+def wipe() -> None:
+    """No data of the process is left."""
+    shutil.rmtree(FOLDER / "data", ignore_errors=True)
+
+
+def _process() -> psutil.Process | None:
+    try:
+        record = json.loads(_RECORD.read_text())
+        found = psutil.Process(int(record["pid"]))
+        alive = found.create_time() == record["created"] and found.status() != psutil.STATUS_ZOMBIE
+    except (OSError, ValueError, KeyError, TypeError, psutil.NoSuchProcess):
+        return None
+    return found if alive else None
+
+
+def _health(port: int) -> bool:
+    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with direct.open(f"{endpoint(port)}/_cluster/health", timeout=2) as answer:
+            return json.load(answer)["status"] in ("green", "yellow")
+    except (OSError, ValueError, KeyError):
+        return False
