@@ -40,3 +40,7 @@ def test_the_indexer_takes_an_event_of_the_bucket() -> None:
 
 def test_the_authorizer_refuses_a_token_it_does_not_know() -> None:
     assert run("authorizer")["errorMessage"] == "Unauthorized"
+
+
+def test_maintenance_calibrates_in_time() -> None:
+    assert run("maintenance")["calibration"]["off_topic"] > 0

@@ -13,7 +13,6 @@ from knowledge.errors import CorruptState, DependencyUnavailable
 from knowledge.retrieval.off_topic import OFF_TOPIC
 from knowledge.services.calibration import Calibration
 from knowledge.services.index_notes import IndexNotes
-from knowledge.services.preparation import Preparation
 from knowledge.services.semantic import SemanticSearch
 from tests.services.world import World, markdown
 
@@ -181,7 +180,7 @@ def test_another_dimension_of_the_same_name_is_refused_too() -> None:
 def test_another_embedder_neither_takes_the_index_nor_calibrates_it() -> None:
     world = filled()
     world.embedder._adapter = Stranger()
-    Preparation(world.objects, world.vectors, world.embedder, max_document_bytes=1)._notes.claim()
+    IndexNotes(world.vectors, world.embedder).claim()
     with pytest.raises(CorruptState):
         calibration(world).calibrate()
     assert world.vectors.notes() == OWN

@@ -27,7 +27,7 @@ def test_what_is_off_the_topic_is_refused() -> None:
 
 def test_questions_that_the_base_happens_to_answer_do_not_move_the_threshold_far() -> None:
     covered = off_topic(110) + [1.2] * 10
-    assert calibrated_threshold(OWN, covered) == pytest.approx(calibrated_threshold(OWN, off_topic()), abs=0.02)
+    assert calibrated_threshold(OWN, covered) == pytest.approx(calibrated_threshold(OWN, off_topic()), abs=0.03)
 
 
 def test_an_easy_list_does_not_make_everything_an_answer() -> None:

@@ -102,8 +102,9 @@ class Calibration:
         is_noted = len(own) >= _FEWEST_ANSWERABLE and len(off_topic) >= _FEWEST_OFF_TOPIC
         is_noted = is_noted and all(map(math.isfinite, own + off_topic))
         threshold = calibrated_threshold(own, off_topic) if is_noted else self._notes.answer_threshold()
+        threshold = round(threshold, 4)
         result = CalibrationResult(
-            answer_threshold=round(threshold, 4),
+            answer_threshold=threshold,
             answerable=len(own),
             off_topic=len(off_topic),
             answered_share=_share([evidence >= threshold for evidence in own]),
