@@ -59,6 +59,10 @@ token: .venv/$(MADE)  ## make a bearer token: NAME=alice, and TABLE=... for a de
 invoke: .venv/$(MADE)  ## call one handler in this process: FUNCTION=lookup (EVENT=events/lookup.json, DEBUG=1: pdb)
 	@$(LOCAL_CLOUD) invoke $(if $(DEBUG),--debug) "$(FUNCTION)" "$(EVENT)"
 
+.PHONY: reindex
+reindex: .venv/$(MADE) $(CLOUD_ENVS)  ## embed every document of the local cloud again, after its embedder was changed
+	@$(LOCAL_CLOUD) exec --port $(PORT) .venv/bin/python -m tools.reindex
+
 .PHONY: sam-local
 sam-local: .venv/$(MADE) $(ENVS)/sam/$(MADE)  ## run one function in Lambda's container: FUNCTION=lookup (EVENT=events/lookup.json)
 	@$(LOCAL_CLOUD) sam-local "$(FUNCTION)" "$(EVENT)"

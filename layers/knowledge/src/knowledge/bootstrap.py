@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from knowledge.services.calibration import Calibration
     from knowledge.services.converge import Converger
     from knowledge.services.documents import Documents
+    from knowledge.services.reindex import Reindex
 
 # An upload answers before the gateway gives up (29 s) and the function ends (28 s), with time for the stores.
 _UPLOAD_EMBED_BUDGET_S = 18.0
@@ -68,6 +69,16 @@ def documents() -> "Documents":
         max_document_bytes=settings.max_document_bytes,
         embed_budget_s=_UPLOAD_EMBED_BUDGET_S,
     )
+
+
+def reindex() -> "Reindex":
+    """For the program that embeds a base again; it runs with the indexer's settings."""
+    from knowledge.services.reindex import Reindex
+
+    settings = IndexerSettings.from_env(os.environ)
+    objects, registry = _objects(settings), _registry(settings)
+    converger = _converger(settings, objects, registry)
+    return Reindex(registry, converger, _vectors(settings, objects), _embedder(settings))
 
 
 def indexer() -> "IndexerServices":
