@@ -20,7 +20,6 @@ from knowledge.config import (
     MaintenanceSettings,
     Settings,
 )
-from knowledge.domain.document import KnowledgeBasePath
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -56,16 +55,12 @@ def documents() -> "Documents":
 
     settings = DocumentSettings.from_env(os.environ)
     _configure_logging(settings)
-    objects, registry, base = (
-        _objects(settings),
-        _registry(settings),
-        KnowledgeBasePath.parse(settings.knowledge_base_path),
-    )
+    objects, registry = _objects(settings), _registry(settings)
     return Documents(
         objects,
         registry,
         _converger(settings, objects, registry),
-        base,
+        settings.base,
         max_document_bytes=settings.max_document_bytes,
         embed_budget_s=_UPLOAD_EMBED_BUDGET_S,
     )
@@ -104,14 +99,11 @@ def read_services() -> "ReadServices":
 
     settings = LookupSettings.from_env(os.environ)
     _configure_logging(settings)
-    objects, registry, base = (
-        _objects(settings),
-        _registry(settings),
-        KnowledgeBasePath.parse(settings.knowledge_base_path),
-    )
+    dynamodb = _dynamodb_client()
+    objects, registry, base = _objects(settings), _registry(settings, dynamodb), settings.base
     index = KnowledgeIndex(
         objects,
-        DynamoCatalogLog(_dynamodb_client(), settings.table_name),
+        DynamoCatalogLog(dynamodb, settings.table_name),
         base,
         max_document_bytes=settings.max_document_bytes,
         max_staleness_s=settings.catalog_max_staleness_s,
@@ -131,7 +123,7 @@ def maintenance() -> "Calibration":
 
     settings = MaintenanceSettings.from_env(os.environ)
     _configure_logging(settings)
-    objects, base = _objects(settings), KnowledgeBasePath.parse(settings.knowledge_base_path)
+    objects, base = _objects(settings), settings.base
     embedder, vectors = _embedder(settings), _vectors(settings, objects)
     semantic = SemanticSearch(embedder, vectors, _registry(settings), base)
     return Calibration(semantic, objects, vectors, embedder, base, max_document_bytes=settings.max_document_bytes)
@@ -153,10 +145,10 @@ def _objects(settings: KnowledgeSettings) -> "ObjectStore":
     return S3ObjectStore(boto3.client("s3", config=s3_client_config()), settings.bucket_name)
 
 
-def _registry(settings: KnowledgeSettings) -> "DocumentRegistry":
+def _registry(settings: KnowledgeSettings, client: "DynamoDBClient | None" = None) -> "DocumentRegistry":
     from knowledge.adapters.dynamodb_registry import DynamoDocumentRegistry
 
-    return DynamoDocumentRegistry(_dynamodb_client(), settings.table_name)
+    return DynamoDocumentRegistry(client or _dynamodb_client(), settings.table_name)
 
 
 def _embedder(settings: KnowledgeSettings) -> "Embedder":
@@ -182,4 +174,4 @@ def _converger(settings: DocumentSettings, objects: "ObjectStore", registry: "Do
     preparation = Preparation(
         objects, _vectors(settings, objects), _embedder(settings), max_document_bytes=settings.max_document_bytes
     )
-    return Converger(objects, registry, preparation, KnowledgeBasePath.parse(settings.knowledge_base_path))
+    return Converger(objects, registry, preparation, settings.base)

@@ -64,6 +64,11 @@ class KnowledgeSettings(Settings):
     max_document_bytes: int = Field(default=1024 * 1024, ge=1, le=_LARGEST_DOCUMENT_BYTES)
     """A larger file is refused on upload and marked FAILED when dropped; the exact tier leaves it out too."""
 
+    @property
+    def base(self) -> KnowledgeBasePath:
+        """Where the documents are."""
+        return KnowledgeBasePath(self.knowledge_base_path)
+
 
 class DocumentSettings(KnowledgeSettings):
     """Of the functions that change documents."""

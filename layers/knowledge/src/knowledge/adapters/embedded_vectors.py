@@ -18,6 +18,7 @@ from knowledge.domain.document import DocId, Generation, Json
 from knowledge.domain.text import is_mostly_unspaced
 from knowledge.ports import ChunkHit, EmbeddedChunk, ObjectInfo, ObjectStore, SearchResult, Vector
 from knowledge.retrieval.lexical_index import LexicalIndex
+from knowledge.retrieval.relevance import MIN_CHUNKS_FOR_A_MEAN
 
 _logger = logging.getLogger(__name__)
 
@@ -27,9 +28,6 @@ _READERS = 16
 # More than any object can hold. Source: Amazon S3 user guide: one PUT stores at most 5 GB.
 _WHOLE_OBJECT = 5 * 1024**3
 
-
-# With fewer chunks a mean says more about them than about their language. Source: own choice.
-_MIN_CHUNKS_FOR_A_MEAN = 20
 
 _Floats = np.ndarray[tuple[int, ...], np.dtype[np.float32]]
 
@@ -47,7 +45,7 @@ class _Block:
         unspaced = np.array([is_mostly_unspaced(text) for part in parts for text in part.texts])
         self.lexical = LexicalIndex([part.lexical for part in parts])
         self._means: dict[bool, _Floats] = {}
-        if min(unspaced.sum(), (~unspaced).sum()) >= _MIN_CHUNKS_FOR_A_MEAN:
+        if min(unspaced.sum(), (~unspaced).sum()) >= MIN_CHUNKS_FOR_A_MEAN:
             self._means = {script: self.matrix[unspaced == script].mean(axis=0) for script in (True, False)}
             self._centred = _unit(self.matrix - np.where(unspaced[:, None], self._means[True], self._means[False]))
 

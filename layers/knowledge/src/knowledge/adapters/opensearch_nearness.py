@@ -10,9 +10,6 @@ from operator import add, mul
 
 from knowledge.ports import Vector
 
-# With fewer chunks a mean says more about them than about their language. Source: own choice, as in the embedded store.
-MIN_CHUNKS_FOR_A_MEAN = 20
-
 
 def dot(left: Vector, right: Vector) -> float:
     """The product of two vectors of one length."""

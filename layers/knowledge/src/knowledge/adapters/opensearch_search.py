@@ -9,11 +9,12 @@ from dataclasses import dataclass
 
 from knowledge.adapters.opensearch_calls import OPENSEARCH, IndexAbsentError, error_type, refusal
 from knowledge.adapters.opensearch_index import SPACED, UNSPACED, Document, Engine, unpack
-from knowledge.adapters.opensearch_nearness import MIN_CHUNKS_FOR_A_MEAN, CentredQuery, dot, unit_dot, within
+from knowledge.adapters.opensearch_nearness import CentredQuery, dot, unit_dot, within
 from knowledge.domain.document import DocId, Generation
 from knowledge.errors import DependencyUnavailable
 from knowledge.ports import ChunkHit, SearchResult, Vector
 from knowledge.retrieval.bm25 import idf, saturation
+from knowledge.retrieval.relevance import MIN_CHUNKS_FOR_A_MEAN
 from knowledge.retrieval.terms import terms
 
 # Candidates that the graph search keeps; with more it misses fewer of the nearest. Source: OpenSearch documentation,

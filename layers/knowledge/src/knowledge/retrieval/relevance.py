@@ -11,6 +11,9 @@ from knowledge.retrieval.weak_keywords import is_weak
 # What BM25, as a share of the most that any chunk could reach, counts beside the cosine. It notices by itself when
 # words cannot help: in another language nothing matches and the share is near 0. Source: measured, docs/adr/0009.
 _LEXICAL_WEIGHT = 0.3
+# With fewer chunks in a language a mean says more about them than about the language, and is not taken off.
+# Source: own choice, docs/adr/0009.
+MIN_CHUNKS_FOR_A_MEAN = 20
 # What counts beside the cosine when it is decided whether there is an answer: the share of the query's terms in the
 # document, and the lead of the best one over the fifth, in which that share counts again. Source: measured,
 # docs/adr/0010.

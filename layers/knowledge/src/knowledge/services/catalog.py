@@ -62,11 +62,6 @@ class KnowledgeIndex:
         self._loading: threading.Thread | None = None
 
     @property
-    def is_loaded(self) -> bool:
-        """True once `load` has succeeded."""
-        return self._snapshot is not None
-
-    @property
     def entries(self) -> tuple[KnowledgeEntry, ...]:
         """Every entry, in key order; empty while not loaded."""
         return self._snapshot.index.entries if self._snapshot else ()
