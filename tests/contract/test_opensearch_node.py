@@ -122,6 +122,7 @@ def test_every_number_is_that_of_the_embedded_store(new_store: NewStore) -> None
         assert found.idf == pytest.approx(expected.idf)
         for hit in found.hits:
             assert numbers(hit) == pytest.approx(numbers(everything[hit.doc_id]), abs=1e-4)
+            assert hit.held == everything[hit.doc_id].held
         assert nearest(found.hits) == nearest(expected.hits)
         assert best_by_words(found.hits) == pytest.approx(best_by_words(expected.hits))
 

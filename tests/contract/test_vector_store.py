@@ -141,6 +141,14 @@ class TestVectorStore:
         assert 0 < found.lexical < sum(result.idf.values())
         assert all(hit.lexical == 0 for hit in result.hits if hit.doc_id == DOC)
 
+    def test_every_hit_says_which_of_the_querys_terms_it_holds(self, new_vectors: NewVectors) -> None:
+        vectors = new_vectors()
+        texts = ["timeouts of the 支付网关", "ERR_TIMEOUT, then err again", "nothing"]
+        vectors.write(DOC, GENERATION, "kb/a.md", [chunk(text, [1, n], ordinal=n) for n, text in enumerate(texts)])
+        hits = vectors.search("err timeout in 支付网络", [1.0, 0.0], limit=3).hits
+        held = {hit.text: hit.held for hit in hits}
+        assert held == dict(zip(texts, [{"支付", "付网"}, {"err", "timeout"}, set()], strict=True))
+
     def test_rare_terms_weigh_more_than_common_ones(self, new_vectors: NewVectors) -> None:
         vectors = new_vectors()
         texts = ["common", "common", "common rare", "支付网关"]

@@ -162,6 +162,8 @@ class ChunkHit:
     """What the store makes of the vectors; orders hits like the cosine, comparable within one search only."""
     lexical: float
     """BM25 of the query's terms in the chunk, 0 and up; one term adds at most its idf."""
+    held: frozenset[str]
+    """Those of the query's terms that occur in the chunk."""
 
 
 @dataclass(frozen=True, slots=True)

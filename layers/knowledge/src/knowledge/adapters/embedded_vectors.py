@@ -7,7 +7,7 @@ documents. Knows nothing of where the objects lie and of what the texts mean.
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
 
@@ -64,13 +64,14 @@ class _Block:
         centred: _Floats = self._centred @ _unit(vector - self._means[is_mostly_unspaced(query)])
         return similarities + centred
 
-    def hit(self, row: int, similarity: float, nearness: float, lexical: float) -> ChunkHit:
-        """The chunk in `row`."""
+    def hit(self, row: int, similarity: float, nearness: float, lexical: float, wanted: Iterable[str]) -> ChunkHit:
+        """The chunk in `row`; `wanted` are the query's terms."""
         index = int(np.searchsorted(self._starts, row, side="right")) - 1
         part = self._parts[index]
         place = row - int(self._starts[index])
         identity = (part.doc_id, part.generation, part.file_path)
-        return ChunkHit(*identity, part.ordinals[place], part.texts[place], similarity, nearness, lexical)
+        held = part.lexical.held(place, wanted)
+        return ChunkHit(*identity, part.ordinals[place], part.texts[place], similarity, nearness, lexical, held)
 
 
 def _unit(rows: _Floats) -> _Floats:
@@ -139,7 +140,7 @@ class EmbeddedVectorStore:
         nearest = np.argsort(-nearness, kind="stable")[:limit].tolist()
         best = sorted(lexical, key=lambda row: (-lexical[row], row))[:limit]
         hits = [
-            block.hit(row, float(similarities[row]), float(nearness[row]), lexical.get(row, 0.0))
+            block.hit(row, float(similarities[row]), float(nearness[row]), lexical.get(row, 0.0), idf)
             for row in dict.fromkeys([*nearest, *best])
         ]
         return SearchResult(hits, idf)

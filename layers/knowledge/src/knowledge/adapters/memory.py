@@ -131,9 +131,16 @@ class MemoryVectorStore:
             for item in chunks
             if len(item.vector) == len(vector)
         ]
-        lexical, idf = LexicalIndex([LexicalPart([chunk.text]) for _, _, chunk, _ in found]).search(query)
+        parts = [LexicalPart([chunk.text]) for _, _, chunk, _ in found]
+        lexical, idf = LexicalIndex(parts).search(query)
         hits = [
-            ChunkHit(*identity, path, chunk.ordinal, chunk.text, cosine, cosine, lexical.get(row, 0.0))
+            ChunkHit(
+                *(*identity, path, chunk.ordinal, chunk.text),
+                similarity=cosine,
+                nearness=cosine,
+                lexical=lexical.get(row, 0.0),
+                held=parts[row].held(0, idf),
+            )
             for row, (identity, path, chunk, cosine) in enumerate(found)
         ]
         nearest = sorted(hits, key=lambda hit: -hit.nearness)[: max(limit, 0)]

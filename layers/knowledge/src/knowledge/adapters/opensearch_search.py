@@ -160,16 +160,19 @@ class _Reader:
         else:
             similarity = within(unit_dot(unpack(source["embedding"]), self.question.vector, self.question.square))
         identity = (DocId(source["doc_id"]), Generation(source["generation"]), source["file_path"], source["ordinal"])
-        return ChunkHit(*identity, source["text"], similarity, similarity + centred, self._bm25(source))
-
-    def _bm25(self, source: Document) -> float:
-        held = source["terms"]
-        # Most chunks hold few of the words, and looking for a piece of text is much quicker than taking it apart.
-        present = [word for word in self.counts.idf if word in held]
-        if not present:
-            return 0.0
-        words = held.split(" ")
+        occurrences = self._occurrences(source["terms"])
         length, mean_length = source["length"], self.counts.mean_length
-        return sum(
-            (self.counts.idf[word] * saturation(words.count(word), length, mean_length) for word in present), 0.0
+        lexical = sum(
+            (self.counts.idf[word] * saturation(count, length, mean_length) for word, count in occurrences.items()), 0.0
         )
+        held = frozenset(occurrences)
+        return ChunkHit(*identity, source["text"], similarity, similarity + centred, lexical, held)
+
+    def _occurrences(self, stored: str) -> Mapping[str, int]:
+        """How often each of the query's terms that a chunk with the terms `stored` holds is in it."""
+        # Most chunks hold few of the words, and looking for a piece of text is much quicker than taking it apart.
+        present = [word for word in self.counts.idf if word in stored]
+        if not present:
+            return {}
+        words = stored.split(" ")
+        return {word: count for word in present if (count := words.count(word))}

@@ -1,7 +1,7 @@
 """BM25 over chunks in memory, put together from parts, so that one changed document costs one document's work."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from knowledge.retrieval.bm25 import idf, saturation
 from knowledge.retrieval.terms import terms
@@ -19,6 +19,10 @@ class LexicalPart:
             self.lengths.append(counts.total())
             for term, occurrences in counts.items():
                 self.postings.setdefault(term, []).append((place, occurrences))
+
+    def held(self, place: int, wanted: Iterable[str]) -> frozenset[str]:
+        """Those of the terms `wanted` that occur in the chunk at `place`."""
+        return frozenset(term for term in wanted if any(at == place for at, _ in self.postings.get(term, ())))
 
 
 class LexicalIndex:

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from knowledge.ports import ChunkHit
-from knowledge.retrieval.terms import terms
 from knowledge.retrieval.weak_keywords import is_weak
 
 # What BM25, as a share of the most that any chunk could reach, counts beside the cosine. It notices by itself when
@@ -49,7 +48,7 @@ def relevance_of(hit: ChunkHit, idf: Mapping[str, float]) -> Relevance:
     """The signals of a hit; `idf` is that of the query's distinct terms."""
     ceiling = sum(idf.values())
     wanted = {term for term in idf if not is_weak(term)}
-    coverage = len(wanted.intersection(terms(hit.text))) / len(wanted) if wanted else 0.0
+    coverage = len(wanted & hit.held) / len(wanted) if wanted else 0.0
     lexical = min(1.0, hit.lexical / ceiling) if ceiling else 0.0
     return Relevance(hit.similarity, hit.nearness, lexical, coverage)
 
