@@ -192,8 +192,8 @@ class Settled:
     def embeddings(self, doc_id: DocId, generation: Generation) -> Mapping[str, Vector]:
         return self._store.embeddings(doc_id, generation)
 
-    def search(self, query: str, vector: Vector, *, limit: int) -> SearchResult:
-        return self._store.search(query, vector, limit=limit)
+    def search(self, query: str, vector: Vector, *, limit: int, nearest_to: Vector | None = None) -> SearchResult:
+        return self._store.search(query, vector, limit=limit, nearest_to=nearest_to)
 
     def delete(self, doc_id: DocId, generation: Generation) -> None:
         self._store.delete(doc_id, generation)

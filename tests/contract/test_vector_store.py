@@ -158,6 +158,27 @@ class TestVectorStore:
         assert idf["common"] < idf["rare"] == pytest.approx(idf["支付"])
         assert idf["rare"] < idf["absent"]
 
+    def test_the_terms_that_no_chunk_holds_are_told(self, new_vectors: NewVectors) -> None:
+        vectors = new_vectors()
+        vectors.write(DOC, GENERATION, "kb/a.md", [chunk("common 支付网关", [1, 0])])
+        assert vectors.search("common absent 支付, 退款", [1.0, 0.0], limit=2).absent == {"absent", "退款"}
+
+    def test_the_nearest_are_those_to_the_vector_that_is_asked_for(self, new_vectors: NewVectors) -> None:
+        """As with a centred question: similarity stays that with the query itself."""
+        vectors = new_vectors()
+        directions = {"east": [1, 0], "north": [0, 1], "west": [-1, 0]}
+        chunks = [chunk(text, to, ordinal=n) for n, (text, to) in enumerate(directions.items())]
+        vectors.write(DOC, GENERATION, "kb/a.md", chunks)
+        (nearest,) = vectors.search("?", [1.0, 0.0], limit=1, nearest_to=[-0.5, 0.25]).hits
+        assert nearest.text == "west"
+        assert nearest.similarity == pytest.approx(-1.0)
+        assert nearest.nearness == pytest.approx(0.5, abs=1e-4)
+        (by_words,) = (
+            hit for hit in vectors.search("east", [1.0, 0.0], limit=1, nearest_to=[-0.5, 0.25]).hits if hit.lexical
+        )
+        assert by_words.similarity == pytest.approx(1.0)
+        assert by_words.nearness == pytest.approx(-0.5, abs=1e-4)
+
     def test_an_empty_store_knows_no_term(self, new_vectors: NewVectors) -> None:
         result = new_vectors().search("anything", [1.0, 0.0], limit=3)
         assert list(result.hits) == []

@@ -13,6 +13,7 @@ from knowledge.errors import CorruptState, DependencyUnavailable
 from knowledge.retrieval.off_topic import OFF_TOPIC
 from knowledge.services.calibration import Calibration
 from knowledge.services.index_notes import IndexNotes
+from knowledge.services.own_queries import OwnQueries
 from knowledge.services.semantic import SemanticSearch
 from tests.services.world import World, markdown
 
@@ -37,16 +38,8 @@ def filled(count: int = len(SUBJECTS)) -> World:
 
 
 def calibration(world: World, **options: Any) -> Calibration:
-    return Calibration(
-        world.semantic,
-        world.objects,
-        world.vectors,
-        world.embedder,
-        world.base,
-        max_document_bytes=world.max_document_bytes,
-        now=lambda: datetime(2026, 1, 2, tzinfo=UTC),
-        **options,
-    )
+    own = OwnQueries(world.objects, world.base, max_document_bytes=world.max_document_bytes)
+    return Calibration(world.semantic, own, now=lambda: datetime(2026, 1, 2, tzinfo=UTC), **options)
 
 
 def search(world: World) -> SemanticSearch:
@@ -61,7 +54,9 @@ def test_the_threshold_is_measured_on_the_base_and_noted_with_the_index() -> Non
     assert (result.answerable, result.off_topic) == (16, len(OFF_TOPIC))
     assert result.answered_share >= 0.95
     assert result.refused_share >= 0.95
-    assert world.vectors.notes() == {**OWN, "calibration": result.as_note()}
+    notes = dict(world.vectors.notes())
+    del notes["question_centring"]
+    assert notes == {**OWN, "calibration": result.as_note()}
     assert result.as_note()["calibrated_at"] == "2026-01-02T00:00:00+00:00"
 
 
@@ -96,7 +91,8 @@ def test_measuring_stops_at_the_deadline_and_what_was_noted_before_stays() -> No
     world = filled()
     before = calibration(world).calibrate()
     ticks = itertools.count()
-    result = calibration(world, clock=lambda: float(next(ticks))).calibrate(deadline=20.0)
+    preparing = len(OFF_TOPIC) + 1 + len(SUBJECTS) + 1
+    result = calibration(world, clock=lambda: float(next(ticks))).calibrate(deadline=preparing + 20.0)
     assert result.answerable + result.off_topic == 20
     assert not result.is_noted
     assert result.answer_threshold == before.answer_threshold
@@ -117,12 +113,33 @@ def test_a_document_that_is_gone_or_is_no_text_is_left_out() -> None:
     assert calibration(world).calibrate().is_noted
 
 
-def test_a_store_that_is_down_is_an_error_and_nothing_is_noted() -> None:
+def test_a_store_that_is_down_is_an_error_and_no_threshold_is_noted() -> None:
     world = filled()
     world.vectors.broken.add("search")
     with pytest.raises(DependencyUnavailable):
         calibration(world).calibrate()
-    assert world.vectors.notes() == OWN
+    assert "calibration" not in world.vectors.notes()
+
+
+def test_searches_are_centred_as_measured_on_the_base() -> None:
+    world = filled()
+    plain = search(world).rank("invoices", top_k=1).hits[0]
+    assert plain.relevance.nearness == plain.relevance.similarity
+    calibration(world).calibrate()
+    noted: Any = world.vectors.notes()["question_centring"]
+    assert len(noted["mean"]) == len(noted["language"]) == world.embedder.dimension
+    centred = search(world).rank("invoices", top_k=1).hits[0]
+    assert centred.chunk.file_path == plain.chunk.file_path
+    assert centred.relevance.nearness < plain.relevance.nearness
+    assert centred.relevance.similarity == plain.relevance.similarity
+
+
+@pytest.mark.parametrize("noted", ["x", {}, {"mean": [1.0], "language": [1.0]}, {"mean": ["x"] * 256, "language": 1}])
+def test_a_centring_that_cannot_be_one_is_ignored(noted: Any) -> None:
+    world = filled()
+    world.vectors.note({**OWN, "question_centring": noted})
+    hit = search(world).rank("invoices", top_k=1).hits[0]
+    assert hit.relevance.nearness == hit.relevance.similarity
 
 
 def test_the_figures_are_logged(caplog: pytest.LogCaptureFixture) -> None:
@@ -244,4 +261,4 @@ def test_explain_has_no_decision_where_the_semantic_tier_was_not_asked_and_no_ev
     assert exact is not None
     assert empty is not None
     assert exact["answer"] is None
-    assert empty["answer"] == {"evidence": None, "threshold": 0.5, "confidence": 0.0}
+    assert empty["answer"] == {"evidence": None, "threshold": 0.5, "unknown_names": 0.0, "confidence": 0.0}

@@ -10,6 +10,7 @@ from threading import Lock
 from types import TracebackType
 from typing import Literal, Self
 
+from knowledge.domain.question_centring import QuestionCentring
 from knowledge.ports import Embedder, Vector
 
 # Stored as 32 bit floats, the precision of every model here.
@@ -67,6 +68,11 @@ class CachedEmbedder:
     def answer_threshold(self) -> float:
         """See Embedder."""
         return self._embedder.answer_threshold
+
+    @property
+    def question_centring(self) -> QuestionCentring | None:
+        """See Embedder."""
+        return self._embedder.question_centring
 
     def embed_query(self, text: str) -> Vector:
         """See Embedder; no call for a text seen before."""

@@ -55,6 +55,7 @@ def evaluate(retrieval_set: RetrievalSet, embedder: CachedEmbedder, store_name: 
         dense, bm25 = Dense(documents, embedder), Bm25(documents, words_of)
         for document in _track(shown, "indexing", documents):
             base.upload(document)
+        base.calibrate()
         systems: Mapping[str, System] = {
             "ours": base,
             "dense": dense,

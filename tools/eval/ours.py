@@ -15,10 +15,12 @@ from knowledge.domain.document import DocumentStatus, KnowledgeBasePath
 from knowledge.domain.lookup import Confidence, Tier
 from knowledge.errors import InvalidQuery, KnowledgeError
 from knowledge.ports import Embedder, ObjectStore, VectorStore
+from knowledge.services.calibration import Calibration
 from knowledge.services.catalog import KnowledgeIndex
 from knowledge.services.converge import Converger
 from knowledge.services.documents import Documents
 from knowledge.services.lookup import Lookup
+from knowledge.services.own_queries import OwnQueries
 from knowledge.services.preparation import Preparation
 from knowledge.services.semantic import SemanticSearch
 from tools.eval.baselines import Found
@@ -79,6 +81,8 @@ class KnowledgeBase:
         )
         self._index = KnowledgeIndex(objects, registry, _BASE, max_document_bytes=_MAX_DOCUMENT_BYTES)
         self._semantic = SemanticSearch(watched, vectors, registry, _BASE)
+        own = OwnQueries(objects, _BASE, max_document_bytes=_MAX_DOCUMENT_BYTES)
+        self._calibration = Calibration(self._semantic, own)
         self._lookup = Lookup(self._index, self._semantic, load_wait_s=_PATIENCE_S, semantic_timeout_s=_PATIENCE_S)
         self.semantic: dict[str, Sequence[str]] = {}
         """By query, what the semantic tier alone ranks."""
@@ -98,6 +102,10 @@ class KnowledgeBase:
         if record.status is not DocumentStatus.INDEXED:
             raise Problem(f"the document {document.id!r} is not indexed: {record.reason}")
         self._ids[record.file_path] = document.id
+
+    def calibrate(self) -> None:
+        """As a deployed base is once a day, on its own documents."""
+        self._calibration.calibrate()
 
     def find(self, query: Query) -> Found:
         """What the product ranks and decides.

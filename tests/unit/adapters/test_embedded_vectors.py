@@ -7,7 +7,6 @@ import pytest
 
 from knowledge.adapters.embedded_vectors import EmbeddedVectorStore
 from knowledge.adapters.memory_objects import MemoryObjectStore
-from knowledge.domain.document import doc_id_for
 from tests.contract.builders import DOC, GENERATION, OTHER_DOC, chunk
 
 KEY = f"_index/vectors/{DOC}/{GENERATION}.npz"
@@ -103,22 +102,3 @@ def test_the_prefix_is_where_the_objects_lie(objects: MemoryObjectStore) -> None
     vectors = EmbeddedVectorStore(objects, prefix="other/")
     vectors.write(DOC, GENERATION, "kb/a.md", [chunk("x", [1, 0])])
     assert [info.key for info in objects.list("")] == [f"other/{DOC}/{GENERATION}.npz"]
-
-
-def test_the_right_document_in_the_other_language_is_found_among_those_in_the_querys_own() -> None:
-    """Each language has an axis of its own that says nothing; what is said lies on the other axes."""
-    vectors, axes = EmbeddedVectorStore(MemoryObjectStore()), np.eye(23, dtype=np.float32)
-
-    def about(topic: int, language: int) -> list[float]:
-        vector = axes[2 + topic] + 2 * axes[language]
-        return [float(value) for value in vector / np.linalg.norm(vector)]
-
-    for language, word in ((0, "退款"), (1, "refund")):
-        for topic in range(21):
-            if (language, topic) != (0, 7):
-                path = f"kb/{language}-{topic}.md"
-                vectors.write(doc_id_for(path), GENERATION, path, [chunk(f"{word} {topic}", about(topic, language))])
-    hits = vectors.search("退款多久到账", about(7, 0), limit=3).hits
-    assert hits[0].file_path == "kb/1-7.md"
-    assert hits[0].similarity < hits[1].similarity
-    assert hits[0].nearness > hits[1].nearness

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from knowledge.domain.document import Frontmatter
-from knowledge.parsing.sections import display_title, first_heading, headings, section
+from knowledge.parsing.sections import display_title, first_heading, headings, opening, section
 
 BODY = """Intro
 
@@ -100,3 +100,20 @@ def test_the_title_shown_is_never_blank(declared: str, body: str, path: str) -> 
 @given(st.text(alphabet="#ab \n`-=>*[]\r\t"))
 def test_every_heading_can_be_asked_for(body: str) -> None:
     assert all(section(body, heading) is not None for heading in headings(body))
+
+
+@pytest.mark.parametrize(
+    ("body", "first"),
+    [
+        ("# Title\n\nFirst sentence. Second one.", "First sentence."),
+        ("## 标题\n\n退款在三天内到账。超过请联系客服！", "退款在三天内到账。"),
+        ("- **bold** item\n- other", "bold item"),
+        ("Version 1.2 is out", "Version 1.2 is out"),
+        ("# Title\n\n```\ncode\n```\n\n> quoted? Yes.", "quoted?"),
+        ("x" * 300, "x" * 200),
+        ("# Only a heading\n", None),
+        ("", None),
+    ],
+)
+def test_the_opening_is_the_first_sentence_that_is_no_heading(body: str, first: str | None) -> None:
+    assert opening(body) == first

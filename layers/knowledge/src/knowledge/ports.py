@@ -9,6 +9,7 @@ from typing import Protocol
 
 from knowledge.domain.access import Principal
 from knowledge.domain.document import Chunk, DocId, DocumentRecord, DocumentStatus, Generation, Json, KnowledgeEntry
+from knowledge.domain.question_centring import QuestionCentring
 
 Vector = Sequence[float]
 
@@ -159,7 +160,7 @@ class ChunkHit:
     similarity: float
     """Cosine of query and chunk, -1 to 1."""
     nearness: float
-    """What the store makes of the vectors; orders hits like the cosine, comparable within one search only."""
+    """Product of the chunk's vector and the one whose nearest are searched for; comparable within one search."""
     lexical: float
     """BM25 of the query's terms in the chunk, 0 and up; one term adds at most its idf."""
     held: frozenset[str]
@@ -174,6 +175,8 @@ class SearchResult:
     """In no particular order; no chunk twice."""
     idf: Mapping[str, float]
     """Weight of each distinct term of the query, as `retrieval.bm25.idf` gives it for the chunks of this store."""
+    absent: frozenset[str] = frozenset()
+    """Those of the query's terms that no chunk of this store holds."""
 
 
 class VectorStore(Protocol):
@@ -191,10 +194,11 @@ class VectorStore(Protocol):
     def embeddings(self, doc_id: DocId, generation: Generation) -> Mapping[str, Vector]:
         """Vector by `Chunk.content_hash`; empty when the generation is not there."""
 
-    def search(self, query: str, vector: Vector, *, limit: int) -> SearchResult:
+    def search(self, query: str, vector: Vector, *, limit: int, nearest_to: Vector | None = None) -> SearchResult:
         """The `limit` nearest chunks and the `limit` best by BM25, of any generation; an empty store gives none.
 
-        `vector` is the query's. Every hit carries both its cosine and its BM25, whichever of the two found it.
+        `vector` is the query's, of unit length. Nearest are those with the largest product with `nearest_to`, a vector
+        of any length; None stands for `vector`. Every hit carries all its numbers, whichever of the two found it.
         """
 
     def delete(self, doc_id: DocId, generation: Generation) -> None:
@@ -219,6 +223,10 @@ class Embedder(Protocol):
     @property
     def answer_threshold(self) -> float:
         """The evidence from which there is an answer and not merely a neighbour; measured for this model."""
+
+    @property
+    def question_centring(self) -> QuestionCentring | None:
+        """Of questions in general, measured for this model; None where nobody has."""
 
     def embed_query(self, text: str) -> Vector:
         """The vector of a question."""

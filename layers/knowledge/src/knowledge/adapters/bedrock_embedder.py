@@ -16,6 +16,7 @@ from knowledge.adapters.aws_errors import aws_errors, error_code
 from knowledge.adapters.backoff import Backoff, TransientFailureError
 from knowledge.adapters.batching import embed_in_batches, may_be_too_long
 from knowledge.adapters.bedrock_models import BEDROCK_MODELS
+from knowledge.domain.question_centring import QuestionCentring
 from knowledge.errors import ConfigError, DependencyUnavailable, InvalidInput
 from knowledge.ports import Vector
 
@@ -83,6 +84,11 @@ class BedrockEmbedder:
     def answer_threshold(self) -> float:
         """See Embedder; not measured but a start, to be calibrated for each base."""
         return self._model.answer_threshold
+
+    @property
+    def question_centring(self) -> QuestionCentring | None:
+        """See Embedder; not measured for this one."""
+        return None
 
     def embed_query(self, text: str) -> Vector:
         """See Embedder; one call. Raises InvalidInput for a text that the model refuses as too long all the same."""

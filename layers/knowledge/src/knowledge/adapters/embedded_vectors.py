@@ -15,10 +15,8 @@ import numpy as np
 
 from knowledge.adapters.vector_file import StoredVectors, UnreadableVectorsError, pack, unpack
 from knowledge.domain.document import DocId, Generation, Json
-from knowledge.domain.text import is_mostly_unspaced
 from knowledge.ports import ChunkHit, EmbeddedChunk, ObjectInfo, ObjectStore, SearchResult, Vector
 from knowledge.retrieval.lexical_index import LexicalIndex
-from knowledge.retrieval.relevance import MIN_CHUNKS_FOR_A_MEAN
 
 _logger = logging.getLogger(__name__)
 
@@ -33,7 +31,7 @@ _Floats = np.ndarray[tuple[int, ...], np.dtype[np.float32]]
 
 
 class _Block:
-    """All rows of one dimension, in key order, under each other; and the same rows without their language's mean."""
+    """All rows of one dimension, in key order, under each other."""
 
     def __init__(self, parts: Sequence[StoredVectors]) -> None:
         self.matrix = np.concatenate([part.matrix for part in parts])
@@ -42,27 +40,12 @@ class _Block:
         for part, start in zip(parts, self._starts[:-1], strict=True):
             # The rows are kept once: from here on a part is a view of the block.
             part.matrix = self.matrix[start : start + len(part.texts)]
-        unspaced = np.array([is_mostly_unspaced(text) for part in parts for text in part.texts])
         self.lexical = LexicalIndex([part.lexical for part in parts])
-        self._means: dict[bool, _Floats] = {}
-        if min(unspaced.sum(), (~unspaced).sum()) >= MIN_CHUNKS_FOR_A_MEAN:
-            self._means = {script: self.matrix[unspaced == script].mean(axis=0) for script in (True, False)}
-            self._centred = _unit(self.matrix - np.where(unspaced[:, None], self._means[True], self._means[False]))
 
-    def similarities(self, vector: _Floats) -> _Floats:
-        """The cosine of every row."""
-        return np.clip(self.matrix @ vector, -1.0, 1.0)
-
-    def nearness(self, query: str, vector: _Floats, similarities: _Floats) -> _Floats:
-        """The cosine, plus the cosine after each language's mean is taken off, where there are two languages.
-
-        A model puts texts of one language near each other whatever they say, so that the right document in the other
-        language loses to any in the query's own. Source: measured, docs/adr/0009.
-        """
-        if not self._means:
-            return similarities
-        centred: _Floats = self._centred @ _unit(vector - self._means[is_mostly_unspaced(query)])
-        return similarities + centred
+    def products(self, vector: Vector) -> _Floats:
+        """The product of every row with the vector."""
+        products: _Floats = self.matrix @ np.asarray(vector, dtype=np.float32)
+        return products
 
     def hit(self, row: int, similarity: float, nearness: float, lexical: float, wanted: Iterable[str]) -> ChunkHit:
         """The chunk in `row`; `wanted` are the query's terms."""
@@ -72,13 +55,6 @@ class _Block:
         identity = (part.doc_id, part.generation, part.file_path)
         held = part.lexical.held(place, wanted)
         return ChunkHit(*identity, part.ordinals[place], part.texts[place], similarity, nearness, lexical, held)
-
-
-def _unit(rows: _Floats) -> _Floats:
-    """The rows at length 1; a row of zeros stays one."""
-    lengths = np.linalg.norm(rows, axis=-1, keepdims=True)
-    unit: _Floats = np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0)
-    return unit
 
 
 class EmbeddedVectorStore:
@@ -125,7 +101,7 @@ class EmbeddedVectorStore:
         part = stored and self._unpack(key, stored.body)
         return dict(zip(part.content_hashes, part.matrix.tolist(), strict=True)) if part else {}
 
-    def search(self, query: str, vector: Vector, *, limit: int) -> SearchResult:
+    def search(self, query: str, vector: Vector, *, limit: int, nearest_to: Vector | None = None) -> SearchResult:
         """See VectorStore; a listing, and a read for each object that this process has not seen.
 
         Vectors of another length are of another model and never compared.
@@ -133,17 +109,16 @@ class EmbeddedVectorStore:
         block = self._refresh(list(self._objects.list(self._prefix))).get(len(vector))
         if block is None or limit < 1:
             return SearchResult([], {})
-        wanted = np.asarray(vector, dtype=np.float32)
-        similarities = block.similarities(wanted)
-        nearness = block.nearness(query, wanted, similarities)
-        lexical, idf = block.lexical.search(query)
+        similarities = np.clip(block.products(vector), -1.0, 1.0)
+        nearness = similarities if nearest_to is None else block.products(nearest_to)
+        words = block.lexical.search(query)
         nearest = np.argsort(-nearness, kind="stable")[:limit].tolist()
-        best = sorted(lexical, key=lambda row: (-lexical[row], row))[:limit]
+        best = sorted(words.scores, key=lambda row: (-words.scores[row], row))[:limit]
         hits = [
-            block.hit(row, float(similarities[row]), float(nearness[row]), lexical.get(row, 0.0), idf)
+            block.hit(row, float(similarities[row]), float(nearness[row]), words.scores.get(row, 0.0), words.idf)
             for row in dict.fromkeys([*nearest, *best])
         ]
-        return SearchResult(hits, idf)
+        return SearchResult(hits, words.idf, words.absent)
 
     def delete(self, doc_id: DocId, generation: Generation) -> None:
         """See VectorStore; one delete."""

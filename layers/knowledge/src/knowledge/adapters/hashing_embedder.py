@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from knowledge.domain.question_centring import QuestionCentring
 from knowledge.domain.text import normalise
 from knowledge.ports import Vector
 
@@ -41,6 +42,11 @@ class HashingEmbedder:
     def answer_threshold(self) -> float:
         """See Embedder."""
         return _ANSWER_THRESHOLD
+
+    @property
+    def question_centring(self) -> QuestionCentring | None:
+        """See Embedder; not measured for this one."""
+        return None
 
     def embed_query(self, text: str) -> Vector:
         """See Embedder."""

@@ -121,31 +121,32 @@ class MemoryVectorStore:
             _, chunks = self._stored.get((doc_id, generation), ("", ()))
         return {item.chunk.content_hash: item.vector for item in chunks}
 
-    def search(self, query: str, vector: Vector, *, limit: int) -> SearchResult:
-        """See VectorStore; nearness is the cosine. Vectors of another length are of another model, never compared."""
+    def search(self, query: str, vector: Vector, *, limit: int, nearest_to: Vector | None = None) -> SearchResult:
+        """See VectorStore. Vectors of another length are of another model, never compared."""
+        wanted = vector if nearest_to is None else nearest_to
         with self._lock:
             stored = sorted(self._stored.items())
         found = [
-            (identity, path, item.chunk, _dot(vector, item.vector))
+            (identity, path, item)
             for identity, (path, chunks) in stored
             for item in chunks
             if len(item.vector) == len(vector)
         ]
-        parts = [LexicalPart([chunk.text]) for _, _, chunk, _ in found]
-        lexical, idf = LexicalIndex(parts).search(query)
+        parts = [LexicalPart([item.chunk.text]) for _, _, item in found]
+        words = LexicalIndex(parts).search(query)
         hits = [
             ChunkHit(
-                *(*identity, path, chunk.ordinal, chunk.text),
-                similarity=cosine,
-                nearness=cosine,
-                lexical=lexical.get(row, 0.0),
-                held=parts[row].held(0, idf),
+                *(*identity, path, item.chunk.ordinal, item.chunk.text),
+                similarity=_dot(vector, item.vector),
+                nearness=_dot(wanted, item.vector),
+                lexical=words.scores.get(row, 0.0),
+                held=parts[row].held(0, words.idf),
             )
-            for row, (identity, path, chunk, cosine) in enumerate(found)
+            for row, (identity, path, item) in enumerate(found)
         ]
         nearest = sorted(hits, key=lambda hit: -hit.nearness)[: max(limit, 0)]
         best = sorted((hit for hit in hits if hit.lexical), key=lambda hit: -hit.lexical)[: max(limit, 0)]
-        return SearchResult(list(dict.fromkeys([*nearest, *best])), idf)
+        return SearchResult(list(dict.fromkeys([*nearest, *best])), words.idf, words.absent)
 
     def delete(self, doc_id: DocId, generation: Generation) -> None:
         """See VectorStore."""

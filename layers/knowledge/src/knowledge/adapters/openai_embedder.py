@@ -6,6 +6,7 @@ from hashlib import sha256
 from knowledge.adapters.backoff import Backoff
 from knowledge.adapters.batching import CallLimits, embed_in_batches
 from knowledge.adapters.openai_endpoint import DEPENDENCY, OpenAIEndpoint
+from knowledge.domain.question_centring import QuestionCentring
 from knowledge.errors import ConfigError
 from knowledge.parsing.tokens import estimate_tokens
 from knowledge.ports import Vector
@@ -84,6 +85,11 @@ class OpenAIEmbedder:
     def answer_threshold(self) -> float:
         """See Embedder; the default is not measured but a start, to be calibrated for each base."""
         return self._answer_threshold
+
+    @property
+    def question_centring(self) -> QuestionCentring | None:
+        """See Embedder; not measured for this one."""
+        return None
 
     def embed_query(self, text: str) -> Vector:
         """See Embedder; one call. Raises InvalidInput for a text that the endpoint refuses as too long all the same."""

@@ -8,18 +8,14 @@ import base64
 import sys
 from array import array
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from knowledge.domain.document import DocId, Generation
-from knowledge.domain.text import is_mostly_unspaced
 from knowledge.ports import EmbeddedChunk, Vector
 from knowledge.retrieval.bm25 import K1, B
 from knowledge.retrieval.terms import terms
 
 Document = dict[str, Any]
-
-SPACED: Final = "spaced"
-UNSPACED: Final = "unspaced"
 
 # Links of a node, and candidates looked at while it is linked. Source: OpenSearch documentation, "Methods and engines",
 # the defaults of HNSW; explicit, so that an index stays what it is when they change.
@@ -89,7 +85,6 @@ def _fields(engine: Engine, dimension: int) -> Document:
         "chunk_count": {"type": "integer"},
         "text": {"type": "text", "index": False},
         "content_hash": {"type": "keyword"},
-        "script": {"type": "keyword"},
         # The application's own terms, one blank between two: analysed by no language, they are those of the query
         # and of every other store, for Chinese pairs and identifiers alike.
         "terms": {"type": "text", "analyzer": "whitespace", "similarity": "chunks"},
@@ -112,7 +107,6 @@ def document(
         "chunk_count": chunk_count,
         "text": item.chunk.text,
         "content_hash": item.chunk.content_hash,
-        "script": script_of(item.chunk.text),
         "terms": " ".join(found),
         "length": len(found),
         "embedding": pack(item.vector),
@@ -122,11 +116,6 @@ def document(
         # Eight decimals of a number below 1 are more than its 32 bits hold.
         whole["vector"] = [round(value, 8) for value in item.vector]
     return whole
-
-
-def script_of(text: str) -> str:
-    """The kind of script that most of `text` is in, as the field `script` holds it."""
-    return UNSPACED if is_mostly_unspaced(text) else SPACED
 
 
 def pack(vector: Vector) -> str:

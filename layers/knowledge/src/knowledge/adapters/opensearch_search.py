@@ -4,17 +4,16 @@ Candidates are chosen by OpenSearch; the numbers on them are computed here from 
 of the other stores: BM25 from exact counts, not Lucene's rounded lengths.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from knowledge.adapters.opensearch_calls import OPENSEARCH, IndexAbsentError, error_type, refusal
-from knowledge.adapters.opensearch_index import SPACED, UNSPACED, Document, Engine, unpack
-from knowledge.adapters.opensearch_nearness import CentredQuery, dot, unit_dot, within
+from knowledge.adapters.opensearch_index import Document, Engine, unpack
 from knowledge.domain.document import DocId, Generation
 from knowledge.errors import DependencyUnavailable
 from knowledge.ports import ChunkHit, SearchResult, Vector
 from knowledge.retrieval.bm25 import idf, saturation
-from knowledge.retrieval.relevance import MIN_CHUNKS_FOR_A_MEAN
 from knowledge.retrieval.terms import terms
 
 # Candidates that the graph search keeps; with more it misses fewer of the nearest. Source: OpenSearch documentation,
@@ -22,7 +21,7 @@ from knowledge.retrieval.terms import terms
 _MIN_CANDIDATES = 100
 # Source: OpenSearch documentation, `indices.query.bool.max_clause_count`: 1,024 clauses by default.
 _MAX_MATCHED_TERMS = 1000
-_SHOWN = ("doc_id", "generation", "file_path", "ordinal", "text", "script", "terms", "length")
+_SHOWN = ("doc_id", "generation", "file_path", "ordinal", "text", "terms", "length")
 
 
 class UnfitSearchError(Exception):
@@ -37,47 +36,44 @@ class UnfitSearchError(Exception):
 class Question:
     """What is searched for."""
 
-    query: str
     vector: Vector
-    square: float
-    """Of the vector's length."""
+    """Unit length, or zeros."""
+    nearest_to: Vector
+    """Any length."""
     limit: int
     words: tuple[str, ...]
-    """The distinct terms of `query`."""
+    """The distinct terms of the query."""
 
     @classmethod
-    def of(cls, query: str, vector: Vector, limit: int) -> "Question":
-        """With the query taken apart."""
-        return cls(query, vector, dot(vector, vector), limit, tuple(dict.fromkeys(terms(query))))
+    def of(cls, query: str, vector: Vector, limit: int, nearest_to: Vector | None) -> "Question":
+        """With the query taken apart; None stands for `vector`."""
+        return cls(vector, vector if nearest_to is None else nearest_to, limit, tuple(dict.fromkeys(terms(query))))
+
+    @property
+    def is_centred(self) -> bool:
+        """True when the nearest are not searched for with the query's own vector."""
+        return self.nearest_to is not self.vector
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
     """What is known of all chunks of the index, exactly."""
 
-    by_script: Mapping[str, int]
     mean_length: float
     idf: Mapping[str, float]
-
-    @property
-    def has_two_languages(self) -> bool:
-        """True when each kind of script has enough chunks to speak of its mean."""
-        return min(self.by_script.get(script, 0) for script in (SPACED, UNSPACED)) >= MIN_CHUNKS_FOR_A_MEAN
+    absent: frozenset[str]
 
 
-def searches(question: Question, centred: CentredQuery | None) -> list[Document]:
-    """The bodies of the `_msearch`, the counts first.
-
-    With `centred`, the nearest are searched for as they will be ordered, and every candidate's vector is asked for.
-    """
+def searches(question: Question) -> list[Document]:
+    """The bodies of the `_msearch`, the counts first. A candidate's vector is asked for where it is needed."""
     found = [_counts(question.words)]
-    if any(question.vector):
+    if any(question.nearest_to):
         k = max(question.limit, _MIN_CANDIDATES)
-        for script in (SPACED, UNSPACED):
-            wanted = centred.probes[script].vector if centred else question.vector
-            near = {"vector": list(wanted), "k": k, "filter": {"term": {"script": script}}}
-            shown = [*_SHOWN, "embedding"] if centred else list(_SHOWN)
-            found.append({"size": question.limit, "_source": shown, "query": {"knn": {"vector": near}}})
+        # At unit length, where the score of either engine tells the cosine.
+        length = math.hypot(*question.nearest_to)
+        near = {"vector": [round(value / length, 8) for value in question.nearest_to], "k": k}
+        shown = [*_SHOWN, "embedding"] if question.is_centred else list(_SHOWN)
+        found.append({"size": question.limit, "_source": shown, "query": {"knn": {"vector": near}}})
     if question.words:
         match = {"terms": {"query": " ".join(question.words[:_MAX_MATCHED_TERMS])}}
         found.append({"size": question.limit, "_source": [*_SHOWN, "embedding"], "query": {"match": match}})
@@ -85,7 +81,7 @@ def searches(question: Question, centred: CentredQuery | None) -> list[Document]
 
 
 def _counts(words: Sequence[str]) -> Document:
-    asked: Document = {"mean_length": {"avg": {"field": "length"}}, "scripts": {"terms": {"field": "script"}}}
+    asked: Document = {"mean_length": {"avg": {"field": "length"}}}
     if words:
         asked["chunks_with"] = {"filters": {"filters": [{"term": {"terms": word}} for word in words]}}
     return {"size": 0, "track_total_hits": True, "aggs": asked}
@@ -111,27 +107,22 @@ def counts_in(answer: Document, words: Sequence[str]) -> Counts:
     asked = answer["aggregations"]
     total = answer["hits"]["total"]["value"]
     buckets = asked["chunks_with"]["buckets"] if words else []
+    chunks_with = {word: bucket["doc_count"] for word, bucket in zip(words, buckets, strict=True)}
     return Counts(
-        by_script={bucket["key"]: bucket["doc_count"] for bucket in asked["scripts"]["buckets"]},
         mean_length=asked["mean_length"]["value"] or 1.0,
-        idf={word: idf(total, bucket["doc_count"]) for word, bucket in zip(words, buckets, strict=True)},
+        idf={word: idf(total, count) for word, count in chunks_with.items()},
+        absent=frozenset(word for word, count in chunks_with.items() if not count),
     )
 
 
-def result_of(
-    question: Question,
-    counts: Counts,
-    answers: Sequence[Document],
-    engine: Engine,
-    centred: CentredQuery | None,
-) -> SearchResult:
+def result_of(question: Question, counts: Counts, answers: Sequence[Document], engine: Engine) -> SearchResult:
     """The hits in the answers after the first, with all their numbers.
 
     A chunk that is stored twice, as a lost answer may leave it where there are no ids of one's own, is one hit.
     """
-    reader = _Reader(question, counts, centred)
+    reader = _Reader(question, counts)
     hits: dict[tuple[str, str, int], ChunkHit] = {}
-    by_words_from = 2 if any(question.vector) else 0
+    by_words_from = 1 if any(question.nearest_to) else 0
     for place, answer in enumerate(answers):
         for found in answer["hits"]["hits"]:
             source = found["_source"]
@@ -141,38 +132,57 @@ def result_of(
     ordered = [hit for _, hit in sorted(hits.items())]
     nearest = sorted(ordered, key=lambda hit: -hit.nearness)[: question.limit]
     best = sorted((hit for hit in ordered if hit.lexical), key=lambda hit: -hit.lexical)[: question.limit]
-    return SearchResult(list(dict.fromkeys([*nearest, *best])), counts.idf)
+    return SearchResult(list(dict.fromkeys([*nearest, *best])), counts.idf, counts.absent)
 
 
-@dataclass(frozen=True, slots=True)
 class _Reader:
-    question: Question
-    counts: Counts
-    centred: CentredQuery | None
+    def __init__(self, question: Question, counts: Counts) -> None:
+        self._question = question
+        self._counts = counts
+        self._vector = _Compared.of(question.vector)
+        self._nearest_to = _Compared.of(question.nearest_to)
 
     def hit(self, source: Document, found_by: float | None) -> ChunkHit:
         """The hit; `found_by` is its cosine with the vector that was searched for, None when words found it."""
-        centred = 0.0
-        if self.centred is not None:
-            similarity, centred = self.centred.cosines(unpack(source["embedding"]), source["script"], found_by)
-        elif found_by is not None:
-            similarity = found_by
+        if found_by is not None and not self._question.is_centred:
+            similarity = nearness = found_by
         else:
-            similarity = within(unit_dot(unpack(source["embedding"]), self.question.vector, self.question.square))
+            vector = unpack(source["embedding"])
+            similarity = min(1.0, max(-1.0, self._vector.product(vector)))
+            nearness = self._nearest_to.product(vector) if found_by is None else found_by * self._nearest_to.length
         identity = (DocId(source["doc_id"]), Generation(source["generation"]), source["file_path"], source["ordinal"])
         occurrences = self._occurrences(source["terms"])
-        length, mean_length = source["length"], self.counts.mean_length
+        length, mean_length = source["length"], self._counts.mean_length
         lexical = sum(
-            (self.counts.idf[word] * saturation(count, length, mean_length) for word, count in occurrences.items()), 0.0
+            (self._counts.idf[word] * saturation(count, length, mean_length) for word, count in occurrences.items()),
+            0.0,
         )
         held = frozenset(occurrences)
-        return ChunkHit(*identity, source["text"], similarity, similarity + centred, lexical, held)
+        return ChunkHit(*identity, source["text"], similarity, nearness, lexical, held)
 
     def _occurrences(self, stored: str) -> Mapping[str, int]:
         """How often each of the query's terms that a chunk with the terms `stored` holds is in it."""
         # Most chunks hold few of the words, and looking for a piece of text is much quicker than taking it apart.
-        present = [word for word in self.counts.idf if word in stored]
+        present = [word for word in self._counts.idf if word in stored]
         if not present:
             return {}
         words = stored.split(" ")
         return {word: count for word in present if (count := words.count(word))}
+
+
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """A vector that is multiplied with many of unit length, or of zeros.
+
+    By way of their distance, which Python computes without making a number of each element.
+    """
+
+    vector: Vector
+    length: float
+
+    @classmethod
+    def of(cls, vector: Vector) -> "_Compared":
+        return cls(vector, math.hypot(*vector))
+
+    def product(self, unit: Vector) -> float:
+        return (self.length**2 + 1.0 - math.dist(unit, self.vector) ** 2) / 2.0 if any(unit) else 0.0

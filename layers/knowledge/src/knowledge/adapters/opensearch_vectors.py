@@ -57,7 +57,7 @@ class OpenSearchVectorStore:
         self._clock = clock
         engine = FAISS if serverless else LUCENE
         self._index = IndexAdmin(client, alias, engine, dimension, backoff)
-        self._hybrid = HybridSearch(client, alias, engine, backoff, clock)
+        self._hybrid = HybridSearch(client, alias, engine, backoff)
         self._generations: Generations = (
             ServerlessGenerations(client, alias, backoff, visible_after_s, clock)
             if serverless
@@ -112,8 +112,8 @@ class OpenSearchVectorStore:
                 for hit in stored_chunks(self._client, self._alias, self._backoff, doc_id, generation, shown)
             }
 
-    def search(self, query: str, vector: Vector, *, limit: int) -> SearchResult:
-        """See VectorStore; one call. In a base of two languages, every ten minutes, two more.
+    def search(self, query: str, vector: Vector, *, limit: int, nearest_to: Vector | None = None) -> SearchResult:
+        """See VectorStore; one call.
 
         Raises:
             CorruptState: the index is for vectors of another length.
@@ -122,7 +122,7 @@ class OpenSearchVectorStore:
             # Vectors of another length are of another model and never compared.
             return SearchResult([], {})
         try:
-            return self._hybrid.run(Question.of(query, vector, limit))
+            return self._hybrid.run(Question.of(query, vector, limit, nearest_to))
         except IndexAbsentError:
             return SearchResult([], {})
         except UnfitSearchError as error:
@@ -164,4 +164,3 @@ class OpenSearchVectorStore:
             # Or searches would miss for a while what was written last.
             self._backoff.sleep(self._visible_after_s)
         self._index.finish_rebuild()
-        self._hybrid.forget_means()

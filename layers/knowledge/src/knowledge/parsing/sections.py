@@ -1,13 +1,19 @@
 """Headings, sections and the title to show. Knows nothing of chunks or retrieval."""
 
+import re
+from itertools import pairwise
+
 from knowledge.domain.document import EXTENSION, Frontmatter
 from knowledge.domain.text import normalise
-from knowledge.parsing.markdown import blocks_of, headings_in, lines_of
+from knowledge.parsing.markdown import blocks_of, headings_in, lines_of, plain_text
 
 # A title is one line of a list, an answer or a heading path, and every index holds it; a longer one is a paragraph
 # that became a heading by mistake. As long as the longest keyword. Source: own choice.
 MAX_TITLE_CHARACTERS = 200
 _CUT_MARK = "…"
+# As long as a question gets. Source: own choice.
+MAX_OPENING_CHARACTERS = 200
+_SENTENCE_END = re.compile(r"(?<=[。！？])|(?<=[.!?])\s")
 
 
 def headings(body: str) -> tuple[str, ...]:
@@ -18,6 +24,16 @@ def headings(body: str) -> tuple[str, ...]:
 def first_heading(body: str) -> str | None:
     """The text of the first heading that has one."""
     return next(iter(headings(body)), None)
+
+
+def opening(body: str) -> str | None:
+    """The first sentence that is no heading, without markup, on one line, at most MAX_OPENING_CHARACTERS long."""
+    for before, token in pairwise(blocks_of(body)):
+        if token.type == "inline" and before.type != "heading_open":
+            text = plain_text(token.content)
+            if normalise(text):
+                return _SENTENCE_END.split(text, maxsplit=1)[0][:MAX_OPENING_CHARACTERS]
+    return None
 
 
 def section(body: str, title: str) -> tuple[str, str] | None:

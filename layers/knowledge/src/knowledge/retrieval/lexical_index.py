@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from knowledge.retrieval.bm25 import idf, saturation
 from knowledge.retrieval.terms import terms
@@ -25,6 +26,18 @@ class LexicalPart:
         return frozenset(term for term in wanted if any(at == place for at, _ in self.postings.get(term, ())))
 
 
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What a search by words finds."""
+
+    scores: Mapping[int, float]
+    """BM25 by row."""
+    idf: Mapping[str, float]
+    """Of each distinct term of the query."""
+    absent: frozenset[str]
+    """The terms that no row holds."""
+
+
 class LexicalIndex:
     """Parts one after the other; a row is a chunk's place among all of them. Immutable."""
 
@@ -38,8 +51,8 @@ class LexicalIndex:
         for part in parts:
             self._chunks_with.update({term: len(places) for term, places in part.postings.items()})
 
-    def search(self, query: str) -> tuple[dict[int, float], Mapping[str, float]]:
-        """BM25 by row, of the rows that hold a term of the query; and the idf of each distinct term."""
+    def search(self, query: str) -> "Words":
+        """The rows that hold a term of the query, and what is known of its terms."""
         weights = {term: idf(self._chunk_count, self._chunks_with[term]) for term in dict.fromkeys(terms(query))}
         present = [term for term in weights if self._chunks_with[term]]
         scores: dict[int, float] = {}
@@ -50,4 +63,4 @@ class LexicalIndex:
                     gain = weights[term] * saturation(occurrences, part.lengths[place], self._mean_length)
                     scores[start + place] = scores.get(start + place, 0.0) + gain
             start += len(part.lengths)
-        return scores, weights
+        return Words(scores, weights, frozenset(weights.keys() - set(present)))

@@ -1,25 +1,23 @@
 """Fuses what a vector store found, and says how much speaks for there being an answer among it. Pure."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from knowledge.ports import ChunkHit
+from knowledge.domain.text import is_unspaced
+from knowledge.ports import ChunkHit, SearchResult
 from knowledge.retrieval.weak_keywords import is_weak
 
-# What BM25, as a share of the most that any chunk could reach, counts beside the cosine. It notices by itself when
+# What BM25, as a share of the most that any chunk could reach, counts beside the vectors. It notices by itself when
 # words cannot help: in another language nothing matches and the share is near 0. Source: measured, docs/adr/0009.
-_LEXICAL_WEIGHT = 0.3
-# With fewer chunks in a language a mean says more about them than about the language, and is not taken off.
-# Source: own choice, docs/adr/0009.
-MIN_CHUNKS_FOR_A_MEAN = 20
+_LEXICAL_WEIGHT = 0.2
 # What counts beside the cosine when it is decided whether there is an answer: the share of the query's terms in the
-# document, and the lead of the best one over the fifth, in which that share counts again. Source: measured,
+# document, the lead of the best one over the fifth, and names that the base does not know. Source: measured,
 # docs/adr/0010.
 _COVERAGE_WEIGHT = 0.1
 _LEAD_WEIGHT = 0.7
-_COVERAGE_WEIGHT_IN_LEAD = 0.05
 _LEAD_OVER = 5
+_UNKNOWN_NAMES_WEIGHT = 0.05
 # How steeply confidence rises around the threshold. Source: slope of the logistic regression over the evidence,
 # docs/adr/0010.
 _CONFIDENCE_SLOPE = 26.0
@@ -44,32 +42,38 @@ class Relevance:
         return self.nearness + _LEXICAL_WEIGHT * self.lexical
 
 
-def relevance_of(hit: ChunkHit, idf: Mapping[str, float]) -> Relevance:
-    """The signals of a hit; `idf` is that of the query's distinct terms."""
-    ceiling = sum(idf.values())
-    wanted = {term for term in idf if not is_weak(term)}
+def relevance_of(hit: ChunkHit, found: SearchResult) -> Relevance:
+    """The signals of a hit of that search."""
+    ceiling = sum(found.idf.values())
+    wanted = {term for term in found.idf if not is_weak(term)}
     coverage = len(wanted & hit.held) / len(wanted) if wanted else 0.0
     lexical = min(1.0, hit.lexical / ceiling) if ceiling else 0.0
     return Relevance(hit.similarity, hit.nearness, lexical, coverage)
 
 
-def evidence_for_an_answer(best_by_document: Sequence[Relevance]) -> float:
+def unknown_names(found: SearchResult) -> float:
+    """Share of the names in the query that no document of the base holds, 0 to 1; 0 where there are none.
+
+    Names are the words in Latin letters or digits of a query in a script without blanks: what is not translated there
+    is a product, a function or an error code. Among the words of other queries, nothing tells names apart.
+    """
+    if not any(is_unspaced(term[0]) for term in found.idf):
+        return 0.0
+    names = {term for term in found.idf if len(term) > 1 and not is_unspaced(term[0]) and not is_weak(term)}
+    return len(names & found.absent) / len(names) if names else 0.0
+
+
+def evidence_for_an_answer(best_by_document: Sequence[Relevance], unknown: float) -> float:
     """How much speaks for there being an answer; from where on depends on base and embedder. Nothing: minus infinity.
 
     The best cosine with the share of the query's terms, and by how much the best document leads the fifth (or the last
-    of fewer): where many are equally near, none is meant. Languages are not levelled out here, only in the rank.
+    of fewer): where many are equally near, none is meant. `unknown` is the share of names that the base does not know.
     """
     if not best_by_document:
         return -math.inf
     support = max(one.similarity + _COVERAGE_WEIGHT * one.coverage for one in best_by_document)
-    scores = sorted(
-        (
-            one.similarity + _LEXICAL_WEIGHT * one.lexical + _COVERAGE_WEIGHT_IN_LEAD * one.coverage
-            for one in best_by_document
-        ),
-        reverse=True,
-    )
-    return support + _LEAD_WEIGHT * (scores[0] - scores[:_LEAD_OVER][-1])
+    ranks = sorted((one.rank for one in best_by_document), reverse=True)
+    return support + _LEAD_WEIGHT * (ranks[0] - ranks[:_LEAD_OVER][-1]) - _UNKNOWN_NAMES_WEIGHT * unknown
 
 
 def confidence_in_an_answer(evidence: float, threshold: float) -> float:

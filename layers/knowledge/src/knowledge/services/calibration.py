@@ -3,24 +3,25 @@
 import logging
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from knowledge.domain.document import Json, KnowledgeBasePath
-from knowledge.errors import AccessRefused
-from knowledge.parsing.frontmatter import FrontmatterParser
-from knowledge.parsing.sections import headings
-from knowledge.ports import Embedder, ObjectStore, VectorStore
+from knowledge.domain.document import Json
+from knowledge.domain.question_centring import QuestionCentring
+from knowledge.domain.text import is_mostly_unspaced
+from knowledge.ports import Vector
 from knowledge.retrieval.off_topic import OFF_TOPIC
 from knowledge.retrieval.threshold import calibrated_threshold
-from knowledge.services.index_notes import IndexNotes
+from knowledge.services.own_queries import OwnQueries
 from knowledge.services.semantic import SemanticSearch
 
 _logger = logging.getLogger(__name__)
 
 # Enough for a quantile, few enough for one invocation. Source: own choice.
 _MOST_DOCUMENTS = 60
+# Of twice as many the mean ranks no better. Source: measured, docs/adr/0009.
+_MOST_OPENINGS = 30
 # With fewer queries, what is noted or the embedder's default says more. Source: own choice.
 _FEWEST_ANSWERABLE = 5
 _FEWEST_OFF_TOPIC = 40
@@ -63,45 +64,46 @@ class Calibration:
     def __init__(
         self,
         semantic: SemanticSearch,
-        objects: ObjectStore,
-        vectors: VectorStore,
-        embedder: Embedder,
-        base: KnowledgeBasePath,
+        own: OwnQueries,
         *,
-        max_document_bytes: int,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`semantic` searches `base`; `now` is aware UTC, `clock` monotonic seconds, in which deadlines are given."""
+        """`own` are of the base that `semantic` searches.
+
+        `now` is aware UTC, `clock` monotonic seconds, in which deadlines are given.
+        """
         self._semantic = semantic
-        self._objects = objects
-        self._notes = IndexNotes(vectors, embedder)
-        self._base = base
-        self._max_document_bytes = max_document_bytes
+        self._own = own
         self._now = now
         self._clock = clock
 
     def calibrate(self, *, deadline: float = math.inf) -> CalibrationResult:
-        """The threshold of this base is noted with the index, unless there is too little to measure.
+        """What questions to this base have in common, and the threshold of an answer, are noted with the index.
 
-        Reads up to 60 documents and embeds up to 240 queries, those of both kinds in turn until `deadline`. The same
-        base gives the same threshold.
+        Unless there is too little to measure. Reads up to 90 documents and embeds up to 270 queries, as many as can be
+        until `deadline`. The same base gives the same figures.
 
         Raises:
-            DependencyUnavailable: a store or the embedder failed; nothing is noted.
+            DependencyUnavailable: a store or the embedder failed; what was measured before that may be noted.
             CorruptState: the vectors are another embedder's.
         """
+        strange = {query: self._semantic.embed(query) for query in self._in_time(iter(OFF_TOPIC), deadline)}
+        self._centre(strange, deadline)
         own: list[float] = []
         off_topic: list[float] = []
-        pending = [(iter(OFF_TOPIC), off_topic), (self._own_queries(), own)]
+        # In turn, so that both are measured when time runs out.
+        pending = [(iter(strange), off_topic), (self._own.names(_MOST_DOCUMENTS), own)]
         while pending and self._clock() < deadline:
             queries, evidence = pending.pop(0)
             if (query := next(queries, None)) is not None:
-                evidence.append(self._semantic.rank(query, top_k=1).evidence)
+                vector = strange.get(query) or self._semantic.embed(query)
+                evidence.append(self._semantic.rank_vector(query, vector, top_k=1).evidence)
                 pending.append((queries, evidence))
         is_noted = len(own) >= _FEWEST_ANSWERABLE and len(off_topic) >= _FEWEST_OFF_TOPIC
         is_noted = is_noted and all(map(math.isfinite, own + off_topic))
-        threshold = calibrated_threshold(own, off_topic) if is_noted else self._notes.answer_threshold()
+        notes = self._semantic.notes
+        threshold = calibrated_threshold(own, off_topic) if is_noted else notes.answer_threshold()
         threshold = round(threshold, 4)
         result = CalibrationResult(
             answer_threshold=threshold,
@@ -113,31 +115,24 @@ class Calibration:
             is_noted=is_noted,
         )
         if is_noted:
-            self._notes.note_calibration(result.as_note())
+            notes.note_calibration(result.as_note())
         _logger.info("calibration_finished", extra={**result.as_note(), "is_noted": is_noted})
         return result
 
-    def _own_queries(self) -> Iterator[str]:
-        """What documents spread evenly over the base call themselves and their sections, and how they sum up."""
-        paths = [info.key for info in self._objects.list(self._base.prefix) if self._base.holds(info.key)]
-        count = min(len(paths), _MOST_DOCUMENTS)
-        for number in range(count):
-            yield from self._queries_of(paths[number * len(paths) // count])
+    def _centre(self, strange: Mapping[str, Vector], deadline: float) -> None:
+        """What is typical is measured on the base, the languages on questions of no base."""
+        openings = self._in_time(self._own.openings(_MOST_OPENINGS), deadline)
+        typical = [self._semantic.embed(query) for query in openings]
+        if len(typical) < _FEWEST_ANSWERABLE or len(strange) < _FEWEST_OFF_TOPIC:
+            return
+        by_script: dict[bool, list[Vector]] = {False: [], True: []}
+        for query, vector in strange.items():
+            by_script[is_mostly_unspaced(query)].append(vector)
+        self._semantic.notes.note_centring(QuestionCentring.of(typical, by_script[False], by_script[True]))
 
-    def _queries_of(self, path: str) -> Sequence[str]:
-        """At most two: the summary, else the title; and the heading in the middle."""
-        try:
-            stored = self._objects.read(path, max_bytes=self._max_document_bytes)
-        except AccessRefused:
-            return []
-        if stored is None or stored.truncated:
-            return []
-        parsed = FrontmatterParser(log_problems=False).read(stored.body.decode(errors="replace"), path=path)
-        declared = parsed.frontmatter
-        found = headings(parsed.prose)
-        heading = found[len(found) // 2] if found else None
-        name = (declared.summary or declared.title) if declared else None
-        return [query for query in dict.fromkeys((name, heading)) if query and query.strip()]
+    def _in_time(self, queries: Iterator[str], deadline: float) -> Iterator[str]:
+        while self._clock() < deadline and (query := next(queries, None)) is not None:
+            yield query
 
 
 def _share(hits: Sequence[bool]) -> float:

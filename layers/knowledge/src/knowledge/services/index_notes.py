@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from threading import Lock
 
 from knowledge.domain.document import Json
+from knowledge.domain.question_centring import QuestionCentring
 from knowledge.errors import CorruptState, DependencyUnavailable
 from knowledge.ports import Embedder, VectorStore
 
@@ -16,6 +17,7 @@ _logger = logging.getLogger(__name__)
 _READ_AGAIN_AFTER_S = 300.0
 
 _EMBEDDER, _DIMENSION, _CALIBRATION, _THRESHOLD = "embedder", "dimension", "calibration", "answer_threshold"
+_CENTRING, _MEAN, _LANGUAGE = "question_centring", "mean", "language"
 
 
 class IndexNotes:
@@ -30,6 +32,8 @@ class IndexNotes:
         self._notes: Mapping[str, Json] = {}
         self._read_at = -math.inf
         self._is_claimed = False
+        self._centring: QuestionCentring | None = None
+        self._centring_of: Mapping[str, Json] | None = None
 
     def answer_threshold(self) -> float:
         """The evidence from which there is an answer: as calibrated for this base, else as measured for the embedder.
@@ -39,16 +43,20 @@ class IndexNotes:
         Raises:
             CorruptState: the index holds vectors of another embedder; says what to do. Notes are then read each time.
         """
-        with self._lock:
-            if self._clock() - self._read_at >= _READ_AGAIN_AFTER_S:
-                self._read()
-            try:
-                require_own(self._notes, self._embedder)
-            except CorruptState:
-                self._read_at = -math.inf
-                raise
-            threshold = _noted_threshold(self._notes)
+        threshold = _noted_threshold(self._current())
         return self._embedder.answer_threshold if threshold is None else threshold
+
+    def question_centring(self) -> QuestionCentring | None:
+        """As measured for this base, else for the embedder; None where neither is known. Notes as `answer_threshold`.
+
+        Raises:
+            CorruptState: the index holds vectors of another embedder.
+        """
+        notes = self._current()
+        with self._lock:
+            if self._centring_of is not notes:
+                self._centring_of, self._centring = notes, _noted_centring(notes, self._embedder)
+            return self._centring or self._embedder.question_centring
 
     def claim(self) -> None:
         """The index says whose vectors it holds, unless it already did: looked at once by each process.
@@ -72,11 +80,29 @@ class IndexNotes:
             CorruptState: the index holds vectors of another embedder.
             DependencyUnavailable: the vector store did not answer.
         """
+        self._add({_CALIBRATION: dict(calibration)})
+
+    def note_centring(self, centring: QuestionCentring) -> None:
+        """`centring` is noted in place of an earlier one, and counts at once in this process. Raises as above."""
+        self._add({_CENTRING: {_MEAN: list(centring.mean), _LANGUAGE: list(centring.language)}})
+
+    def _add(self, more: Mapping[str, Json]) -> None:
         notes = self._vectors.notes()
         require_own(notes, self._embedder)
-        self._vectors.note({**notes, **identity(self._embedder), _CALIBRATION: dict(calibration)})
+        self._vectors.note({**notes, **identity(self._embedder), **more})
         with self._lock:
             self._read_at = -math.inf
+
+    def _current(self) -> Mapping[str, Json]:
+        with self._lock:
+            if self._clock() - self._read_at >= _READ_AGAIN_AFTER_S:
+                self._read()
+            try:
+                require_own(self._notes, self._embedder)
+            except CorruptState:
+                self._read_at = -math.inf
+                raise
+            return self._notes
 
     def _read(self) -> None:
         self._read_at = self._clock()
@@ -111,3 +137,18 @@ def _noted_threshold(notes: Mapping[str, Json]) -> float | None:
     if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not math.isfinite(threshold):
         return None
     return float(threshold)
+
+
+def _noted_centring(notes: Mapping[str, Json], embedder: Embedder) -> QuestionCentring | None:
+    noted = notes.get(_CENTRING)
+    if not isinstance(noted, dict) or _EMBEDDER not in notes:
+        return None
+    mean, language = (_numbers(noted.get(name), embedder.dimension) for name in (_MEAN, _LANGUAGE))
+    return None if mean is None or language is None else QuestionCentring(mean, language)
+
+
+def _numbers(noted: Json, count: int) -> tuple[float, ...] | None:
+    if not isinstance(noted, list) or len(noted) != count:
+        return None
+    numbers = [float(value) for value in noted if isinstance(value, int | float) and math.isfinite(value)]
+    return tuple(numbers) if len(numbers) == count else None

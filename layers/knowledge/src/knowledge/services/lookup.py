@@ -218,5 +218,6 @@ def _decision(ranking: Ranking) -> Mapping[str, object]:
     return {
         "evidence": round(ranking.evidence, 4) if ranking.hits else None,
         "threshold": round(ranking.threshold, 4),
+        "unknown_names": round(ranking.unknown_names, 4),
         "confidence": round(confidence_in_an_answer(ranking.evidence, ranking.threshold), 4),
     }

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from knowledge.domain.document import DocId, KnowledgeBasePath
 from knowledge.parsing.cutting import cut_text
-from knowledge.ports import ChunkHit, DocumentRegistry, Embedder, VectorStore
-from knowledge.retrieval.relevance import Relevance, evidence_for_an_answer, relevance_of
+from knowledge.ports import ChunkHit, DocumentRegistry, Embedder, Vector, VectorStore
+from knowledge.retrieval.relevance import Relevance, evidence_for_an_answer, relevance_of, unknown_names
 from knowledge.services.index_notes import IndexNotes
 
 _logger = logging.getLogger(__name__)
@@ -35,6 +35,8 @@ class Ranking:
     """How much speaks for there being an answer; minus infinity when nothing was found."""
     threshold: float
     """The evidence from which there is an answer, in this base with this embedder."""
+    unknown_names: float
+    """Share of the names in the query that no document holds, 0 to 1."""
 
     @property
     def is_answer(self) -> bool:
@@ -53,7 +55,8 @@ class SemanticSearch:
         self._vectors = vectors
         self._registry = registry
         self._base = base
-        self._notes = IndexNotes(vectors, embedder)
+        self.notes = IndexNotes(vectors, embedder)
+        """What is in force for these searches."""
 
     def search(self, query: str, *, top_k: int = 3, category: str | None = None) -> Sequence[SemanticHit]:
         """Up to `top_k` documents that answer `query`, best first; none when there are only neighbours. See `rank`."""
@@ -70,23 +73,32 @@ class SemanticSearch:
             DependencyUnavailable: the embedder, the vector store or the registry failed.
             CorruptState: the vectors are another embedder's; says what to do.
         """
-        threshold = self._notes.answer_threshold()
+        return self.rank_vector(query, self.embed(query), top_k=top_k, category=category)
+
+    def embed(self, query: str) -> Vector:
+        """The query's vector. Raises DependencyUnavailable when the embedder failed."""
         # The model reads no more; the rest of a long message would only cost time. The words of all of it count.
         beginning = next(cut_text(query, 100 * self._embedder.max_tokens), query)
-        vector = self._embedder.embed_query(beginning)
-        found = self._vectors.search(query, vector, limit=_CHUNKS)
+        return self._embedder.embed_query(beginning)
+
+    def rank_vector(self, query: str, vector: Vector, *, top_k: int, category: str | None = None) -> Ranking:
+        """As `rank`, for a query that is embedded already."""
+        threshold, centring = self.notes.answer_threshold(), self.notes.question_centring()
+        nearest_to = None if centring is None else centring.nearest_to(vector)
+        found = self._vectors.search(query, vector, limit=_CHUNKS, nearest_to=nearest_to)
         current = self._registry.generations(list(dict.fromkeys(chunk.doc_id for chunk in found.hits)))
         hits = [
-            SemanticHit(chunk, relevance_of(chunk, found.idf))
+            SemanticHit(chunk, relevance_of(chunk, found))
             for chunk in found.hits
             if current.get(chunk.doc_id) == chunk.generation and self._is_in(category, chunk.file_path)
         ]
         best: dict[DocId, SemanticHit] = {}
         for hit in sorted(hits, key=lambda hit: -hit.relevance.rank):
             best.setdefault(hit.chunk.doc_id, hit)
-        evidence = evidence_for_an_answer([hit.relevance for hit in best.values()])
+        unknown = unknown_names(found)
+        evidence = evidence_for_an_answer([hit.relevance for hit in best.values()], unknown)
         _logger.debug("semantic_search_finished", extra={"chunk_count": len(hits), "evidence": evidence})
-        return Ranking(list(best.values())[:top_k], evidence, threshold)
+        return Ranking(list(best.values())[:top_k], evidence, threshold, unknown)
 
     def _is_in(self, category: str | None, path: str) -> bool:
         found = self._base.category_of(path)
