@@ -124,7 +124,7 @@ def test_maintenance_calibrates_what_was_uploaded_and_lookups_go_by_it(aws: Simp
     notes = json.loads(aws.s3.get_object(Bucket=BUCKET, Key="_index/vectors.json")["Body"].read())
     assert {**notes["calibration"], "is_noted": True} == figures
     decision = body_of(lookup(json_event("POST", "/lookup", {"query": "why are cats grey", "explain": True})))
-    assert decision["explain"]["answer"]["threshold"] == pytest.approx(figures["answer_threshold"], abs=1e-4)
+    assert decision["explain"]["answer"]["threshold"] == pytest.approx(figures["answer_thresholds"]["spaced"], abs=1e-4)
 
 
 def test_the_authorizer_knows_the_token_by_its_hash_in_the_table(aws: SimpleNamespace) -> None:

@@ -15,7 +15,7 @@ from knowledge.domain.document import DocumentStatus
 from knowledge.domain.lookup import LookupAnswer
 from knowledge.retrieval.off_topic import OFF_TOPIC
 from knowledge.services.calibration import Calibration
-from knowledge.services.own_queries import OwnQueries
+from knowledge.services.own_sentences import OwnSentences
 from knowledge.services.semantic import SemanticSearch
 from tests.services.world import World
 
@@ -63,7 +63,7 @@ def answers(world: World) -> dict[str, LookupAnswer]:
 
 
 def calibration(world: World) -> Calibration:
-    own = OwnQueries(world.objects, world.base, max_document_bytes=world.max_document_bytes)
+    own = OwnSentences(world.objects, world.base, max_document_bytes=world.max_document_bytes)
     return Calibration(world.semantic, own)
 
 
@@ -113,14 +113,14 @@ def test_documents_in_the_other_language_are_among_the_first_three(world: World)
 def test_answerable_queries_are_answered(answers: dict[str, LookupAnswer]) -> None:
     hits = [answers[golden.id].found for golden in MEANING]
     print(f"\nanswerable by meaning, answered: {share(hits):.2f} of {len(hits)}")
-    assert share(hits) >= 0.95
+    assert share(hits) >= 0.97
     assert all(answers[golden.id].found for golden in GOLDEN if golden.primary)
 
 
 def test_unanswerable_queries_are_not_found(answers: dict[str, LookupAnswer]) -> None:
     hits = [not answers[golden.id].found for golden in GOLDEN if not golden.found]
     print(f"\nunanswerable, refused: {share(hits):.2f} of {len(hits)}")
-    assert share(hits) >= 0.99
+    assert share(hits) >= 0.91
 
 
 def test_a_calibration_on_the_base_itself_answers_and_refuses_as_well(world: World) -> None:
@@ -130,6 +130,6 @@ def test_a_calibration_on_the_base_itself_answers_and_refuses_as_well(world: Wor
     refused = [not calibrated.search(golden.query) for golden in GOLDEN if not golden.found]
     off_topic = [not calibrated.search(query) for query in OFF_TOPIC]
     print(f"\n{result}\nanswered {share(answered):.3f}, refused {share(refused):.3f}, off topic {share(off_topic):.3f}")
-    assert share(answered) >= 0.95
-    assert share(refused) >= 0.99
+    assert share(answered) >= 0.97
+    assert share(refused) >= 0.91
     assert share(off_topic) >= 0.98

@@ -13,7 +13,7 @@ from knowledge.errors import CorruptState, DependencyUnavailable
 from knowledge.retrieval.off_topic import OFF_TOPIC
 from knowledge.services.calibration import Calibration
 from knowledge.services.index_notes import IndexNotes
-from knowledge.services.own_queries import OwnQueries
+from knowledge.services.own_sentences import OwnSentences
 from knowledge.services.semantic import SemanticSearch
 from tests.services.world import World, markdown
 
@@ -38,7 +38,7 @@ def filled(count: int = len(SUBJECTS)) -> World:
 
 
 def calibration(world: World, **options: Any) -> Calibration:
-    own = OwnQueries(world.objects, world.base, max_document_bytes=world.max_document_bytes)
+    own = OwnSentences(world.objects, world.base, max_document_bytes=world.max_document_bytes)
     return Calibration(world.semantic, own, now=lambda: datetime(2026, 1, 2, tzinfo=UTC), **options)
 
 
@@ -51,7 +51,7 @@ def test_the_threshold_is_measured_on_the_base_and_noted_with_the_index() -> Non
     world = filled()
     result = calibration(world).calibrate()
     assert result.is_noted
-    assert (result.answerable, result.off_topic) == (16, len(OFF_TOPIC))
+    assert (result.sentences, result.off_topic) == (len(SUBJECTS), len(OFF_TOPIC))
     assert result.answered_share >= 0.95
     assert result.refused_share >= 0.95
     notes = dict(world.vectors.notes())
@@ -66,8 +66,9 @@ def test_searches_go_by_the_noted_threshold() -> None:
     result = calibration(world).calibrate()
     ranking = search(world).rank("grey cats", top_k=1)
     assert default == HashingEmbedder().answer_threshold
-    assert ranking.threshold == result.answer_threshold != default
-    assert ranking.is_answer is (ranking.evidence >= result.answer_threshold)
+    assert ranking.threshold == result.answer_thresholds["spaced"] != default
+    assert ranking.is_answer is (ranking.evidence >= ranking.threshold)
+    assert search(world).rank("灰猫", top_k=1).threshold == result.answer_thresholds["unspaced"] != ranking.threshold
 
 
 def test_the_same_base_gives_the_same_threshold() -> None:
@@ -79,7 +80,7 @@ def test_with_too_few_documents_the_default_stays() -> None:
     world = filled(2)
     result = calibration(world).calibrate()
     assert not result.is_noted
-    assert result.answer_threshold == HashingEmbedder().answer_threshold
+    assert set(result.answer_thresholds.values()) == {HashingEmbedder().answer_threshold}
     assert "calibration" not in world.vectors.notes()
 
 
@@ -91,11 +92,11 @@ def test_measuring_stops_at_the_deadline_and_what_was_noted_before_stays() -> No
     world = filled()
     before = calibration(world).calibrate()
     ticks = itertools.count()
-    preparing = len(OFF_TOPIC) + 1 + len(SUBJECTS) + 1
+    preparing = len(OFF_TOPIC) + len(SUBJECTS)
     result = calibration(world, clock=lambda: float(next(ticks))).calibrate(deadline=preparing + 20.0)
-    assert result.answerable + result.off_topic == 20
+    assert (result.off_topic, result.sentences) == (20, 0)
     assert not result.is_noted
-    assert result.answer_threshold == before.answer_threshold
+    assert result.answer_thresholds == before.answer_thresholds
     assert world.vectors.notes()["calibration"] == before.as_note()
 
 
@@ -147,7 +148,7 @@ def test_the_figures_are_logged(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO):
         result = calibration(world).calibrate()
     [record] = [record for record in caplog.records if record.message == "calibration_finished"]
-    assert record.__dict__["answer_threshold"] == result.answer_threshold
+    assert record.__dict__["answer_thresholds"] == result.answer_thresholds
 
 
 def test_the_first_write_says_whose_vectors_the_index_holds_and_looks_once() -> None:
@@ -219,7 +220,16 @@ def test_an_index_without_notes_is_fine() -> None:
     assert search(world).rank("invoices", top_k=1).threshold == HashingEmbedder().answer_threshold
 
 
-@pytest.mark.parametrize("calibrated", ["x", {}, {"answer_threshold": "high"}, {"answer_threshold": True}, None])
+@pytest.mark.parametrize(
+    "calibrated",
+    [
+        "x",
+        {},
+        {"answer_thresholds": 0.9},
+        *({"answer_thresholds": {"spaced": bad}} for bad in ("high", True, None)),
+        None,
+    ],
+)
 def test_a_calibration_that_cannot_be_read_is_none(calibrated: Any) -> None:
     world = filled()
     world.vectors.note({**OWN, "calibration": calibrated})
@@ -228,17 +238,17 @@ def test_a_calibration_that_cannot_be_read_is_none(calibrated: Any) -> None:
 
 def test_notes_are_read_at_most_every_five_minutes_and_a_failure_leaves_the_last_ones() -> None:
     world = filled()
-    calibrated = calibration(world).calibrate().answer_threshold
+    calibrated = calibration(world).calibrate().answer_thresholds["spaced"]
     now = [0.0]
     notes = IndexNotes(world.vectors, world.embedder, clock=lambda: now[0])
     world.reset_counts()
-    assert [notes.answer_threshold() for _ in range(5)] == [calibrated] * 5
+    assert [notes.answer_threshold("spaced") for _ in range(5)] == [calibrated] * 5
     assert world.vectors.calls["notes"] == 1
     now[0] = 300.0
     world.vectors.broken.add("notes")
-    assert notes.answer_threshold() == calibrated
+    assert notes.answer_threshold("spaced") == calibrated
     assert world.vectors.calls["notes"] == 2
-    assert IndexNotes(world.vectors, world.embedder).answer_threshold() == HashingEmbedder().answer_threshold
+    assert IndexNotes(world.vectors, world.embedder).answer_threshold("spaced") == HashingEmbedder().answer_threshold
 
 
 def test_explain_gives_the_evidence_the_threshold_and_how_sure_that_is() -> None:

@@ -20,7 +20,7 @@ from knowledge.services.catalog import KnowledgeIndex
 from knowledge.services.converge import Converger
 from knowledge.services.documents import Documents
 from knowledge.services.lookup import Lookup
-from knowledge.services.own_queries import OwnQueries
+from knowledge.services.own_sentences import OwnSentences
 from knowledge.services.preparation import Preparation
 from knowledge.services.semantic import SemanticSearch
 from tools.eval.baselines import Found
@@ -81,7 +81,7 @@ class KnowledgeBase:
         )
         self._index = KnowledgeIndex(objects, registry, _BASE, max_document_bytes=_MAX_DOCUMENT_BYTES)
         self._semantic = SemanticSearch(watched, vectors, registry, _BASE)
-        own = OwnQueries(objects, _BASE, max_document_bytes=_MAX_DOCUMENT_BYTES)
+        own = OwnSentences(objects, _BASE, max_document_bytes=_MAX_DOCUMENT_BYTES)
         self._calibration = Calibration(self._semantic, own)
         self._lookup = Lookup(self._index, self._semantic, load_wait_s=_PATIENCE_S, semantic_timeout_s=_PATIENCE_S)
         self.semantic: dict[str, Sequence[str]] = {}

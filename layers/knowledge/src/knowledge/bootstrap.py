@@ -119,14 +119,14 @@ def read_services() -> "ReadServices":
 def maintenance() -> "Calibration":
     """For the function that keeps answers good."""
     from knowledge.services.calibration import Calibration
-    from knowledge.services.own_queries import OwnQueries
+    from knowledge.services.own_sentences import OwnSentences
     from knowledge.services.semantic import SemanticSearch
 
     settings = MaintenanceSettings.from_env(os.environ)
     _configure_logging(settings)
     objects, base = _objects(settings), settings.base
     semantic = SemanticSearch(_embedder(settings), _vectors(settings, objects), _registry(settings), base)
-    return Calibration(semantic, OwnQueries(objects, base, max_document_bytes=settings.max_document_bytes))
+    return Calibration(semantic, OwnSentences(objects, base, max_document_bytes=settings.max_document_bytes))
 
 
 def _configure_logging(settings: Settings) -> None:

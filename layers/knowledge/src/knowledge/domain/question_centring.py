@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
-# How much of the mean of typical questions is taken off. Source: measured, docs/adr/0009.
+# How much of the mean of typical questions is taken off. Source: measured, docs/adr/0012.
 _MEAN_WEIGHT = 0.6
 # Five decimals are more than a mean of some dozen vectors is worth.
 _DECIMALS = 5

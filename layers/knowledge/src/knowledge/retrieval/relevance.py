@@ -9,11 +9,11 @@ from knowledge.ports import ChunkHit, SearchResult
 from knowledge.retrieval.weak_keywords import is_weak
 
 # What BM25, as a share of the most that any chunk could reach, counts beside the vectors. It notices by itself when
-# words cannot help: in another language nothing matches and the share is near 0. Source: measured, docs/adr/0009.
+# words cannot help: in another language nothing matches and the share is near 0. Source: measured, docs/adr/0012.
 _LEXICAL_WEIGHT = 0.2
 # What counts beside the cosine when it is decided whether there is an answer: the share of the query's terms in the
 # document, the lead of the best one over the fifth, and names that the base does not know. Source: measured,
-# docs/adr/0010.
+# docs/adr/0010 and 0012.
 _COVERAGE_WEIGHT = 0.1
 _LEAD_WEIGHT = 0.7
 _LEAD_OVER = 5

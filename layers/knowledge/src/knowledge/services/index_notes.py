@@ -5,9 +5,11 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from threading import Lock
+from typing import Final
 
 from knowledge.domain.document import Json
 from knowledge.domain.question_centring import QuestionCentring
+from knowledge.domain.text import is_mostly_unspaced
 from knowledge.errors import CorruptState, DependencyUnavailable
 from knowledge.ports import Embedder, VectorStore
 
@@ -16,7 +18,10 @@ _logger = logging.getLogger(__name__)
 # A calibration counts in every process after at most this long; notes are read no more often. Source: own choice.
 _READ_AGAIN_AFTER_S = 300.0
 
-_EMBEDDER, _DIMENSION, _CALIBRATION, _THRESHOLD = "embedder", "dimension", "calibration", "answer_threshold"
+SPACED: Final = "spaced"
+UNSPACED: Final = "unspaced"
+
+_EMBEDDER, _DIMENSION, _CALIBRATION, _THRESHOLDS = "embedder", "dimension", "calibration", "answer_thresholds"
 _CENTRING, _MEAN, _LANGUAGE = "question_centring", "mean", "language"
 
 
@@ -35,15 +40,16 @@ class IndexNotes:
         self._centring: QuestionCentring | None = None
         self._centring_of: Mapping[str, Json] | None = None
 
-    def answer_threshold(self) -> float:
-        """The evidence from which there is an answer: as calibrated for this base, else as measured for the embedder.
+    def answer_threshold(self, script: str) -> float:
+        """The evidence from which a query in that kind of script has an answer.
 
+        As calibrated for this base, else as measured for the embedder.
         Notes are read at most every five minutes; when they cannot be, what was read before stays.
 
         Raises:
             CorruptState: the index holds vectors of another embedder; says what to do. Notes are then read each time.
         """
-        threshold = _noted_threshold(self._current())
+        threshold = _noted_threshold(self._current(), script)
         return self._embedder.answer_threshold if threshold is None else threshold
 
     def question_centring(self) -> QuestionCentring | None:
@@ -112,6 +118,11 @@ class IndexNotes:
             _logger.warning("notes_not_read", extra={"reason": str(error)})
 
 
+def script_of(query: str) -> str:
+    """The kind of script by which a query's threshold is chosen."""
+    return UNSPACED if is_mostly_unspaced(query) else SPACED
+
+
 def identity(embedder: Embedder) -> dict[str, Json]:
     """The notes that say whose vectors an index holds."""
     return {_EMBEDDER: embedder.name, _DIMENSION: embedder.dimension}
@@ -128,12 +139,13 @@ def require_own(notes: Mapping[str, Json], embedder: Embedder) -> None:
         )
 
 
-def _noted_threshold(notes: Mapping[str, Json]) -> float | None:
+def _noted_threshold(notes: Mapping[str, Json], script: str) -> float | None:
     calibration = notes.get(_CALIBRATION)
     # Without a name nobody knows whose evidence was measured.
     if not isinstance(calibration, dict) or _EMBEDDER not in notes:
         return None
-    threshold = calibration.get(_THRESHOLD)
+    thresholds = calibration.get(_THRESHOLDS)
+    threshold = thresholds.get(script) if isinstance(thresholds, dict) else None
     if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not math.isfinite(threshold):
         return None
     return float(threshold)

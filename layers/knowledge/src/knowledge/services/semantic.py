@@ -8,7 +8,7 @@ from knowledge.domain.document import DocId, KnowledgeBasePath
 from knowledge.parsing.cutting import cut_text
 from knowledge.ports import ChunkHit, DocumentRegistry, Embedder, Vector, VectorStore
 from knowledge.retrieval.relevance import Relevance, evidence_for_an_answer, relevance_of, unknown_names
-from knowledge.services.index_notes import IndexNotes
+from knowledge.services.index_notes import IndexNotes, script_of
 
 _logger = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ class Ranking:
     evidence: float
     """How much speaks for there being an answer; minus infinity when nothing was found."""
     threshold: float
-    """The evidence from which there is an answer, in this base with this embedder."""
+    """The evidence from which there is an answer, for queries in this script, in this base with this embedder."""
     unknown_names: float
     """Share of the names in the query that no document holds, 0 to 1."""
 
@@ -83,7 +83,7 @@ class SemanticSearch:
 
     def rank_vector(self, query: str, vector: Vector, *, top_k: int, category: str | None = None) -> Ranking:
         """As `rank`, for a query that is embedded already."""
-        threshold, centring = self.notes.answer_threshold(), self.notes.question_centring()
+        threshold, centring = self.notes.answer_threshold(script_of(query)), self.notes.question_centring()
         nearest_to = None if centring is None else centring.nearest_to(vector)
         found = self._vectors.search(query, vector, limit=_CHUNKS, nearest_to=nearest_to)
         current = self._registry.generations(list(dict.fromkeys(chunk.doc_id for chunk in found.hits)))
