@@ -11,7 +11,7 @@ from rich.console import Console
 from tools.eval import golden, report, stores
 from tools.eval.embedding_cache import CachedEmbedder
 from tools.eval.evaluation import evaluate
-from tools.eval.sets import RetrievalSet, load_jsonl
+from tools.eval.sets import RetrievalSet, halved, load_jsonl
 from tools.local_cloud.places import LOCAL, SEED, Problem
 
 CACHE = LOCAL / "eval-cache"
@@ -21,10 +21,9 @@ DEFAULT_JSON = LOCAL / "eval" / "report.json"
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs from the command line; returns the exit code."""
     options = _parser().parse_args(arguments)
-    # What the product logs about each document and query is no news here.
-    logging.getLogger("knowledge").setLevel(logging.ERROR)
     try:
         sets = [load(path) for path in options.sets or [SEED]]
+        sets += [halved(found) for found in sets] if options.halved else []
         names = [found.name for found in sets]
         if len(set(names)) < len(names):
             raise Problem(f"two sets have the same folder name: {', '.join(sorted(names))}")
@@ -83,6 +82,11 @@ def _parser() -> argparse.ArgumentParser:
         help="where the figures go; a table and a plot beside it, ending in .md and .png (default: .local/eval)",
     )
     parser.add_argument(
+        "--halved",
+        action="store_true",
+        help="measure each set once more without the documents that answer half of its queries",
+    )
+    parser.add_argument(
         "--store",
         choices=stores.STORES,
         default="embedded",
@@ -105,4 +109,6 @@ def _parser() -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
+    # What the product logs about each document and query is no news here.
+    logging.getLogger("knowledge").setLevel(logging.ERROR)
     sys.exit(main())

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,12 @@ class Query:
     @property
     def half(self) -> str:
         """The half of the set that this query is in, for ever: whatever else the set holds."""
-        return HELD_OUT if hashlib.sha256(self.id.encode()).digest()[0] & 1 else TUNING
+        return HELD_OUT if self.digest[0] & 1 else TUNING
+
+    @property
+    def digest(self) -> bytes:
+        """Decides what halves the query is in."""
+        return hashlib.sha256(self.id.encode()).digest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +77,21 @@ def load_jsonl(folder: Path) -> RetrievalSet:
         if gains or answerable is not None:
             queries.append(Query(query_id, text, gains, answerable is not False))
     return checked(RetrievalSet(folder.name, list(documents.values()), queries, len(asked) - len(queries)), folder)
+
+
+def halved(whole: RetrievalSet) -> RetrievalSet:
+    """The set without the documents that answer a half of its queries: so measures "not found" who has no such queries.
+
+    Which half depends on the queries' ids alone. Where queries share documents, more than half may lose them.
+    """
+    removed = {doc_id for query in whole.judged if query.digest[1] & 1 for doc_id in query.relevant}
+    queries = [
+        replace(query, relevant=left, answerable=query.answerable and bool(left))
+        for query in whole.queries
+        for left in [{doc_id: gain for doc_id, gain in query.relevant.items() if doc_id not in removed}]
+    ]
+    documents = [document for document in whole.documents if document.id not in removed]
+    return replace(whole, name=f"{whole.name}, halved", documents=documents, queries=queries)
 
 
 def checked(retrieval_set: RetrievalSet, source: Path) -> RetrievalSet:

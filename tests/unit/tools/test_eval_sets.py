@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tools.eval.__main__ import load, main
-from tools.eval.sets import RetrievalSet
+from tools.eval.sets import Document, Query, RetrievalSet, halved
 from tools.local_cloud.places import Problem
 
 DOCUMENTS: list[Mapping[str, object]] = [
@@ -131,3 +131,17 @@ def test_the_program_ends_with_the_message_and_no_traceback(tmp_path: Path, caps
     assert "holds neither corpus.jsonl" in capsys.readouterr().err
     assert main([str(tmp_path / "nowhere"), "--embedder", "hashing", "--cache", str(tmp_path)]) == 1
     assert "is not there" in capsys.readouterr().err
+
+
+def test_half_of_the_queries_lose_their_answers_and_the_others_keep_them() -> None:
+    documents = [Document(f"d{n}", "", f"text {n}") for n in range(60)]
+    queries = [Query(f"q{n}", f"query {n}", {f"d{n}": 1.0}, answerable=True) for n in range(60)]
+    half = halved(RetrievalSet("set", documents, queries))
+    lost = [query for query in half.queries if not query.answerable]
+    assert half.name == "set, halved"
+    assert 20 <= len(lost) <= 40
+    assert len(half.documents) == 60 - len(lost)
+    left = {document.id for document in half.documents}
+    assert all(query.relevant.keys() <= left for query in half.queries)
+    assert all(bool(query.relevant) is query.answerable for query in half.queries)
+    assert halved(RetrievalSet("set", documents, queries)) == half

@@ -15,7 +15,7 @@ _LEXICAL_WEIGHT = 0.2
 # document, the lead of the best one over the fifth, and names that the base does not know. Source: measured,
 # docs/adr/0010 and 0012.
 _COVERAGE_WEIGHT = 0.1
-_LEAD_WEIGHT = 0.7
+_LEAD_WEIGHT = 1.0
 _LEAD_OVER = 5
 _UNKNOWN_NAMES_WEIGHT = 0.05
 # How steeply confidence rises around the threshold. Source: slope of the logistic regression over the evidence,
