@@ -84,8 +84,10 @@ class KnowledgeIndex:
             return
         if self._clock() - self._failed_at < _RETRY_LOAD_AFTER_S:
             return
-        self._loading = threading.Thread(target=self._load_in_background, name="catalog-load", daemon=True)
-        self._loading.start()
+        loading = threading.Thread(target=self._load_in_background, name="catalog-load", daemon=True)
+        # Started before it is shown: another lookup may wait for it at once.
+        loading.start()
+        self._loading = loading
 
     def wait_until_loaded(self, timeout_s: float) -> bool:
         """True as soon as the index is loaded; False when it is not after `timeout_s` seconds or the load failed."""
