@@ -27,7 +27,7 @@ from knowledge.adapters.opensearch_vectors import OpenSearchVectorStore
 from knowledge.adapters.s3 import S3ObjectStore
 from knowledge.domain.access import Principal
 from knowledge.errors import InvalidInput
-from knowledge.ports import ObjectStore, PrincipalStore, VectorStore
+from knowledge.ports import ObjectStore, PrincipalStore, RebuildableVectorStore, VectorStore
 from tests.contract.builders import Registry
 from tests.contract.serverless_standin import Settled, Standin
 from tools.opensearch_node.node import running_url
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 ROOT = Path(__file__).resolve().parents[2]
+NewIndex = Callable[[str, int], RebuildableVectorStore]
+
 REGION: Final = "eu-central-1"
 
 
@@ -169,6 +171,35 @@ def _opensearch_vectors(request: pytest.FixtureRequest) -> Callable[[], VectorSt
         return lambda: OpenSearchVectorStore(client, alias=alias, dimension=2)
     server, client = request.getfixturevalue("standin"), request.getfixturevalue("serverless")
     return lambda: Settled(OpenSearchVectorStore(client, alias=alias, dimension=2, serverless=True), server)
+
+
+@pytest.fixture(params=["memory", "embedded over memory", "embedded over s3", "opensearch", "opensearch serverless"])
+def new_index(request: pytest.FixtureRequest) -> NewIndex:
+    """Gives the store of an embedder with that name and dimension; all of them are in one place."""
+    if request.param == "memory":
+        place = MemoryVectorStore()
+        return lambda embedder, _: MemoryVectorStore(embedder, beside=place)
+    if request.param == "embedded over memory":
+        objects = MemoryObjectStore()
+        return lambda embedder, _: EmbeddedVectorStore(objects, embedder=embedder)
+    if request.param == "embedded over s3":
+        s3 = S3ObjectStore(request.getfixturevalue("s3_client"), request.getfixturevalue("bucket"))
+        return lambda embedder, _: EmbeddedVectorStore(s3, embedder=embedder)
+    alias = request.getfixturevalue("opensearch_alias")
+    if request.param == "opensearch":
+        client = request.getfixturevalue("opensearch")
+        return lambda embedder, dimension: OpenSearchVectorStore(
+            client, alias=alias, dimension=dimension, embedder=embedder
+        )
+    server, client = request.getfixturevalue("standin"), request.getfixturevalue("serverless")
+
+    def serverless_index(embedder: str, dimension: int) -> RebuildableVectorStore:
+        store = OpenSearchVectorStore(
+            client, alias=alias, dimension=dimension, embedder=embedder, serverless=True, visible_after_s=0.5
+        )
+        return Settled(store, server)
+
+    return serverless_index
 
 
 @pytest.fixture(params=["memory", "dynamodb"])

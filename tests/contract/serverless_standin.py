@@ -17,7 +17,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import urllib3
 
 from knowledge.domain.document import DocId, Generation, Json
-from knowledge.ports import EmbeddedChunk, SearchResult, Vector, VectorStore
+from knowledge.ports import EmbeddedChunk, RebuildableVectorStore, SearchResult, Vector
 
 _INDEX = r"/[^/_][^/]*"
 _SUPPORTED = re.compile(
@@ -173,9 +173,9 @@ def eventually(check: Callable[[], bool], *, within_s: float = 10) -> None:
 
 
 class Settled:
-    """A VectorStore whose writes and deletes return once they show, for tests of what comes after."""
+    """A vector store whose writes and deletes return once they show, for tests of what comes after."""
 
-    def __init__(self, store: VectorStore, standin: Standin) -> None:
+    def __init__(self, store: RebuildableVectorStore, standin: Standin) -> None:
         self._store = store
         self._standin = standin
 
@@ -198,3 +198,15 @@ class Settled:
     def delete(self, doc_id: DocId, generation: Generation) -> None:
         self._store.delete(doc_id, generation)
         self._standin.settle()
+
+    def begin_rebuild(self) -> "Settled":
+        return Settled(self._store.begin_rebuild(), self._standin)
+
+    def finish_rebuild(self) -> None:
+        self._store.finish_rebuild()
+
+    def generations(self) -> Iterator[tuple[DocId, Generation]]:
+        return self._store.generations()
+
+    def remove_others(self) -> None:
+        self._store.remove_others()

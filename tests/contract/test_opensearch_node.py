@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 import pytest
 from opensearchpy import OpenSearch
 
+from knowledge.adapters import opensearch_generations
 from knowledge.adapters.embedded_vectors import EmbeddedVectorStore
 from knowledge.adapters.memory_objects import MemoryObjectStore
 from knowledge.adapters.opensearch_vectors import OpenSearchVectorStore
-from knowledge.domain.document import DocId, doc_id_for
+from knowledge.domain.document import DocId, Generation, doc_id_for
 from knowledge.errors import Conflict, CorruptState, InvalidInput
 from knowledge.ports import ChunkHit, VectorStore
 from tests.contract.builders import DOC, GENERATION, OTHER_DOC, OTHER_GENERATION, chunk
@@ -189,7 +190,40 @@ def test_d07_a_rebuild_takes_the_place_of_the_index_while_searches_go_on(
     assert indices(opensearch, opensearch_alias) == {f"{opensearch_alias}-000004": [opensearch_alias]}
 
 
-def test_an_unfinished_rebuild_is_given_up_by_the_next_one(
+def test_only_whole_generations_are_listed_however_many_pages_they_take(
+    new_store: NewStore, opensearch: OpenSearch, opensearch_alias: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(opensearch_generations, "_GENERATIONS_PAGE", 2)
+    store = new_store()
+    for number in range(5):
+        chunks = [chunk("x", [1, 0]), chunk("y", [0, 1], ordinal=1)]
+        store.write(DOC, Generation(f"generation-{number}"), "kb/a.md", chunks)
+    opensearch.delete(index=opensearch_alias, id=f"{DOC}-generation-3-1", params={"refresh": "true"})
+    assert [generation for _, generation in store.generations()] == [f"generation-{n}" for n in (0, 1, 2, 4)]
+
+
+def test_an_unfinished_rebuild_for_vectors_of_another_length_is_given_up(
+    new_store: NewStore, opensearch: OpenSearch, opensearch_alias: str
+) -> None:
+    new_store(2).begin_rebuild().write(DOC, GENERATION, "kb/a.md", [chunk("x", [1, 0])])
+    new_store(3).begin_rebuild().write(DOC, GENERATION, "kb/a.md", [chunk("y", [1, 0, 0])])
+    new_store(3).finish_rebuild()
+    assert [hit.text for hit in new_store(3).search("q", [1.0, 0.0, 0.0], limit=5).hits] == ["y"]
+    assert indices(opensearch, opensearch_alias) == {f"{opensearch_alias}-000003": [opensearch_alias]}
+
+
+def test_whoever_still_builds_what_another_one_finished_makes_no_index_of_his_own(
+    new_store: NewStore, opensearch: OpenSearch, opensearch_alias: str
+) -> None:
+    building = new_store().begin_rebuild()
+    new_store().begin_rebuild()
+    new_store().finish_rebuild()
+    with pytest.raises(Conflict, match="somebody else"):
+        building.write(DOC, GENERATION, "kb/a.md", [chunk("x", [1, 0])])
+    assert indices(opensearch, opensearch_alias) == {f"{opensearch_alias}-000002": [opensearch_alias]}
+
+
+def test_an_unfinished_rebuild_leaves_no_index_behind(
     new_store: NewStore, opensearch: OpenSearch, opensearch_alias: str
 ) -> None:
     store = new_store()

@@ -121,7 +121,8 @@ def test_maintenance_calibrates_what_was_uploaded_and_lookups_go_by_it(aws: Simp
         assert upload(form_event({"category": "api"}, (f"{number}.md", text.encode())))["statusCode"] == 201
     event = json.loads((ROOT / "events" / "maintenance.json").read_text())
     figures = maintenance(event)["calibration"]
-    notes = json.loads(aws.s3.get_object(Bucket=BUCKET, Key="_index/vectors.json")["Body"].read())
+    [noted] = aws.s3.list_objects_v2(Bucket=BUCKET, Prefix="_index/vectors.notes/")["Contents"]
+    notes = json.loads(aws.s3.get_object(Bucket=BUCKET, Key=noted["Key"])["Body"].read())
     assert {**notes["calibration"], "is_noted": True} == figures
     decision = body_of(lookup(json_event("POST", "/lookup", {"query": "why are cats grey", "explain": True})))
     assert decision["explain"]["answer"]["threshold"] == pytest.approx(figures["answer_thresholds"]["spaced"], abs=1e-4)

@@ -67,11 +67,13 @@ class World:
         embedder: Embedder | None = None,
         vectors: Callable[[ObjectStore], VectorStore] = lambda _: MemoryVectorStore(),
         port: Callable[[object], Port] = Port,
+        beside: "World | None" = None,
     ) -> None:
+        """With `beside`, the functions of another deployment over the same bucket and table."""
         self.base = KnowledgeBasePath.parse(prefix)
         self.max_document_bytes = max_document_bytes
-        self.objects: Any = port(MemoryObjectStore())
-        self.registry: Any = port(MemoryDocumentRegistry())
+        self.objects: Any = beside.objects if beside else port(MemoryObjectStore())
+        self.registry: Any = beside.registry if beside else port(MemoryDocumentRegistry())
         self.vectors: Any = port(vectors(self.objects))
         self.embedder: Any = port(embedder or HashingEmbedder())
         self.queue = MemoryEventQueue()

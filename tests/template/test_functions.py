@@ -138,7 +138,7 @@ def test_maintenance_writes_nothing_but_the_notes_of_the_index(functions: Json, 
         for action in _list(statement["Action"])
         if any(fnmatch.fnmatch(action, pattern) for pattern in writing)
     }
-    assert targets == {"{'Fn::Sub': '${Bucket.Arn}/_index/vectors.json'}"}
+    assert targets == {"{'Fn::Sub': '${Bucket.Arn}/_index/vectors.notes/*'}"}
 
 
 def test_maintenance_runs_once_a_day(resources: Json) -> None:

@@ -74,6 +74,11 @@ class CachedEmbedder:
         """See Embedder."""
         return self._embedder.question_centring
 
+    @property
+    def batch_size(self) -> int:
+        """See Embedder."""
+        return self._embedder.batch_size
+
     def embed_query(self, text: str) -> Vector:
         """See Embedder; no call for a text seen before."""
         return self._remembered("query", text)

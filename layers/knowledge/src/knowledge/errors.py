@@ -14,6 +14,7 @@ KnowledgeError
 ├── DependencyUnavailable     a store or model failed, was throttled or did not answer in time; trying again may help
 │   └── AccessRefused         it will not do this one thing: archived, encrypted with a foreign key, forbidden
 └── CorruptState              stored data that this version cannot read
+    └── OtherEmbedder         the vectors are another embedder's: everything has to be embedded again
 
 ConfigError stands outside: it stops the start and never reaches a caller.
 """
@@ -116,6 +117,18 @@ class CorruptState(KnowledgeError):
     """Stored data that this version cannot read."""
 
     code = "corrupt_state"
+
+
+class OtherEmbedder(CorruptState):
+    """The index holds vectors of `noted`, and the embedder is `own`; each is the name and what more is known of it."""
+
+    code = "reembed_needed"
+
+    def __init__(self, noted: str, own: str) -> None:
+        super().__init__(
+            f"re-embed needed: the index holds vectors of {noted}, and the embedder is {own}; run make reindex, or set "
+            "EMBEDDER back"
+        )
 
 
 class ConfigError(Exception):

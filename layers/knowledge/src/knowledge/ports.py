@@ -180,7 +180,11 @@ class SearchResult:
 
 
 class VectorStore(Protocol):
-    """Chunks with vectors. Holds no truth: what it returns must be checked against the registry."""
+    """Chunks with vectors of one embedder. Holds no truth: what it returns must be checked against the registry.
+
+    Each embedder has an index of its own, and a store never shows or touches another's. `notes`, `note`, `write` and
+    `search` raise OtherEmbedder while there is none of its own but another's: its documents are not embedded yet.
+    """
 
     def notes(self) -> Mapping[str, Json]:
         """What was noted with the index, such as the embedder of its vectors; empty when nothing was. One call."""
@@ -205,6 +209,28 @@ class VectorStore(Protocol):
         """No chunk of that generation is left. Idempotent."""
 
 
+class RebuildableVectorStore(VectorStore, Protocol):
+    """A VectorStore whose index can be built beside what is searched, and take its place once it is whole."""
+
+    def begin_rebuild(self) -> "RebuildableVectorStore":
+        """A store over this embedder's index in the making, which no search needs; an unfinished one is gone on with.
+
+        What others write meanwhile goes into the current index, not into this one.
+        """
+
+    def finish_rebuild(self) -> None:
+        """What was built is this embedder's index, with its notes, from one search to the next; the old one is gone.
+
+        Other embedders' stay. Raises Conflict when no rebuild was begun, or somebody else has finished it.
+        """
+
+    def generations(self) -> Iterator[tuple[DocId, Generation]]:
+        """Every generation whose chunks are all in the index, in no particular order; none without an index."""
+
+    def remove_others(self) -> None:
+        """The indices of all other embedders in this place are gone."""
+
+
 class Embedder(Protocol):
     """Turns text into unit vectors that compare by cosine."""
 
@@ -227,6 +253,10 @@ class Embedder(Protocol):
     @property
     def question_centring(self) -> QuestionCentring | None:
         """Of questions in general, measured for this model; None where nobody has."""
+
+    @property
+    def batch_size(self) -> int:
+        """So many passages (1 and up) are best embedded by one call of `embed_passages`, within a second or two."""
 
     def embed_query(self, text: str) -> Vector:
         """The vector of a question."""

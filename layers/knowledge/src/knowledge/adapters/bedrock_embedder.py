@@ -90,6 +90,11 @@ class BedrockEmbedder:
         """See Embedder; not measured for this one."""
         return None
 
+    @property
+    def batch_size(self) -> int:
+        """See Embedder; what goes into the calls made at the same time."""
+        return self._model.limits.texts * self._model.limits.parallel_calls
+
     def embed_query(self, text: str) -> Vector:
         """See Embedder; one call. Raises InvalidInput for a text that the model refuses as too long all the same."""
         return self._embed([text], is_query=True)[0]

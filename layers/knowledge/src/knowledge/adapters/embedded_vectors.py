@@ -1,18 +1,19 @@
 """Exact vector search without a server: numpy over vectors that lie in the object store.
 
-One immutable object for each generation of a document. A process keeps what it has read; each search lists the prefix
-(one call for each 1,000 documents), so that it sees what any other process has written. Right for some thousand
-documents. Knows nothing of where the objects lie and of what the texts mean.
+One immutable object for each generation of a document, in a folder for each embedder. An object of notes beside the
+folder says that the index is there; while it is built for the first time there is none. A process keeps what it has
+read; each search lists the folder (one call for each 1,000 documents), so that it sees what any other process has
+written. Right for some thousand documents. Knows nothing of where the objects lie and of what the texts mean.
 """
 
-import json
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
 
 import numpy as np
 
+from knowledge.adapters.embedded_index import EmbeddedIndex
 from knowledge.adapters.vector_file import StoredVectors, UnreadableVectorsError, pack, unpack
 from knowledge.domain.document import DocId, Generation, Json
 from knowledge.ports import ChunkHit, EmbeddedChunk, ObjectInfo, ObjectStore, SearchResult, Vector
@@ -58,39 +59,38 @@ class _Block:
 
 
 class EmbeddedVectorStore:
-    """VectorStore over an ObjectStore; thread-safe when that is."""
+    """RebuildableVectorStore over an ObjectStore; thread-safe when that is.
 
-    def __init__(self, objects: ObjectStore, prefix: str = "_index/vectors/") -> None:
-        """Everything under `prefix` belongs to this store."""
+    A first index is built where it will be searched, and counts once it has notes. One that is there already is made
+    whole in place: a generation never changes, so there is nothing to change over to.
+    """
+
+    def __init__(self, objects: ObjectStore, prefix: str = "_index/vectors/", embedder: str | None = None) -> None:
+        """Everything under `prefix`, and notes beside it, belong to this store and to those of other embedders.
+
+        Without an `embedder`, the index under `prefix` is the only one.
+        """
         self._objects = objects
-        self._prefix = prefix
-        # Beside the prefix and not under it, so that a listing of vectors holds vectors alone.
-        self._notes_key = f"{prefix.rstrip('/')}.json"
+        self._index = EmbeddedIndex(objects, prefix, embedder)
+        self._prefix = self._index.folder
+        self._is_there = False
         self._lock = Lock()
         # By key and ETag; None marks an object that cannot be read, so that it is reported once.
         self._parts: dict[tuple[str, str], StoredVectors | None] = {}
         self._blocks: dict[int, _Block] = {}
 
     def notes(self) -> Mapping[str, Json]:
-        """See VectorStore; one read."""
-        stored = self._objects.read(self._notes_key, max_bytes=_WHOLE_OBJECT)
-        if stored is None:
-            return {}
-        try:
-            notes: dict[str, Json] = json.loads(stored.body)
-        except ValueError:
-            _logger.warning("notes_unreadable", extra={"key": self._notes_key})
-            return {}
-        return notes
+        """See VectorStore; one read, and a listing without an index."""
+        return self._index.notes()
 
     def note(self, notes: Mapping[str, Json]) -> None:
-        """See VectorStore; one put."""
-        body = json.dumps(dict(notes), ensure_ascii=False).encode()
-        self._objects.put(self._notes_key, body, content_type="application/json")
+        """See VectorStore; one look and one put."""
+        self._index.note(notes)
 
     def write(self, doc_id: DocId, generation: Generation, file_path: str, chunks: Sequence[EmbeddedChunk]) -> None:
-        """See VectorStore; one put, none when there are no chunks."""
+        """See VectorStore; one look and one put, none when there are no chunks."""
         if chunks:
+            self._index.ensure()
             key = self._key(doc_id, generation)
             self._objects.put(key, pack(file_path, chunks), content_type="application/octet-stream")
 
@@ -107,6 +107,8 @@ class EmbeddedVectorStore:
         Vectors of another length are of another model and never compared.
         """
         block = self._refresh(list(self._objects.list(self._prefix))).get(len(vector))
+        if block is None or not self._is_there:
+            self._is_there = self._index.is_there()
         if block is None or limit < 1:
             return SearchResult([], {})
         similarities = np.clip(block.products(vector), -1.0, 1.0)
@@ -123,6 +125,28 @@ class EmbeddedVectorStore:
     def delete(self, doc_id: DocId, generation: Generation) -> None:
         """See VectorStore; one delete."""
         self._objects.delete(self._key(doc_id, generation))
+
+    def begin_rebuild(self) -> "EmbeddedVectorStore":
+        """See RebuildableVectorStore; one read, and one put for a rebuild that was not begun before."""
+        building = EmbeddedVectorStore(self._objects, self._prefix)
+        building._index = self._index.begin_rebuild()
+        return building
+
+    def finish_rebuild(self) -> None:
+        """See RebuildableVectorStore; a read, a put and a delete."""
+        self._index.finish_rebuild()
+
+    def generations(self) -> Iterator[tuple[DocId, Generation]]:
+        """See RebuildableVectorStore; a call for each 1,000."""
+        return (self._generation_of(info.key) for info in self._objects.list(self._prefix))
+
+    def remove_others(self) -> None:
+        """See RebuildableVectorStore; a delete for each generation."""
+        self._index.remove_others()
+
+    def _generation_of(self, key: str) -> tuple[DocId, Generation]:
+        doc_id, _, name = key.removeprefix(self._prefix).partition("/")
+        return DocId(doc_id), Generation(name.removesuffix(_SUFFIX))
 
     def _key(self, doc_id: DocId, generation: Generation) -> str:
         return f"{self._prefix}{doc_id}/{generation}{_SUFFIX}"
@@ -154,10 +178,8 @@ class EmbeddedVectorStore:
         return (info.key, info.etag), self._unpack(info.key, stored.body)
 
     def _unpack(self, key: str, body: bytes) -> StoredVectors | None:
-        doc_id, _, name = key.removeprefix(self._prefix).partition("/")
-        generation = name.removesuffix(_SUFFIX)
         try:
-            return unpack(body, DocId(doc_id), Generation(generation))
+            return unpack(body, *self._generation_of(key))
         except UnreadableVectorsError:
             # Torn or foreign. Its document is still found by the exact tier, and converges to a new generation.
             _logger.warning("vectors_unreadable", extra={"key": key})

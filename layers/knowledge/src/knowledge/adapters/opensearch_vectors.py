@@ -1,12 +1,13 @@
 """VectorStore in OpenSearch: a managed domain, a node of one's own, or OpenSearch Serverless.
 
-An alias names a versioned index, `<alias>-000001`, that is made on first use. The terms of a text are computed by the
+An alias for each embedder names a versioned index, that is made on first use. The terms of a text are computed by the
 application and indexed as they are, so that words match, and weigh, exactly as in the other stores: pairs of Chinese
 characters, identifiers and their parts.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from opensearchpy import OpenSearch
 
@@ -17,6 +18,7 @@ from knowledge.adapters.opensearch_generations import (
     Generations,
     ServerlessGenerations,
     stored_chunks,
+    whole_generations,
 )
 from knowledge.adapters.opensearch_hybrid import HybridSearch
 from knowledge.adapters.opensearch_index import FAISS, LUCENE, document, unpack
@@ -39,6 +41,7 @@ class OpenSearchVectorStore:
         *,
         alias: str,
         dimension: int,
+        embedder: str | None = None,
         serverless: bool = False,
         visible_after_s: float = _VISIBLE_AFTER_S,
         backoff: Backoff = Backoff(),  # noqa: B008 - immutable
@@ -46,17 +49,19 @@ class OpenSearchVectorStore:
     ) -> None:
         """Makes no call. `dimension` is the length of every vector, `clock` gives monotonic seconds.
 
-        `client` must not try again by itself; `opensearch_client` makes one. `visible_after_s` counts on Serverless.
+        `embedder` names whose vectors these are: each has an index of its own, and `alias` is what their names begin
+        with. Without one, the index under `alias` is the only one. `client` must not try again by itself;
+        `opensearch_client` makes one. `visible_after_s` counts on Serverless.
         """
         self._client = client
-        self._alias = alias
         self._dimension = dimension
         self._serverless = serverless
         self._visible_after_s = visible_after_s
         self._backoff = backoff
         self._clock = clock
         engine = FAISS if serverless else LUCENE
-        self._index = IndexAdmin(client, alias, engine, dimension, backoff)
+        self._index = IndexAdmin(client, alias, embedder, engine, dimension, backoff)
+        alias = self._alias = self._index.alias
         self._hybrid = HybridSearch(client, alias, engine, backoff)
         self._generations: Generations = (
             ServerlessGenerations(client, alias, backoff, visible_after_s, clock)
@@ -66,7 +71,7 @@ class OpenSearchVectorStore:
         self._ensured = False
 
     def notes(self) -> Mapping[str, Json]:
-        """See VectorStore; one call."""
+        """See VectorStore; one call, two without an index."""
         return self._index.notes()
 
     def note(self, notes: Mapping[str, Json]) -> None:
@@ -124,6 +129,7 @@ class OpenSearchVectorStore:
         try:
             return self._hybrid.run(Question.of(query, vector, limit, nearest_to))
         except IndexAbsentError:
+            self._index.refuse_other()
             return SearchResult([], {})
         except UnfitSearchError as error:
             self._index.check_dimension()
@@ -138,13 +144,9 @@ class OpenSearchVectorStore:
         self._generations.delete(doc_id, generation)
 
     def begin_rebuild(self) -> "OpenSearchVectorStore":
-        """A store over a new, empty index that will take the place of the current one; searches go on in that.
-
-        What is written to the current one from now on has to be written to the new one too. A rebuild that was begun
-        before and not finished is given up.
-        """
+        """See RebuildableVectorStore; three calls, one for a rebuild that was begun before."""
         self._index.begin_rebuild()
-        return OpenSearchVectorStore(
+        building = OpenSearchVectorStore(
             self._client,
             alias=self._index.rebuild_alias,
             dimension=self._dimension,
@@ -153,14 +155,20 @@ class OpenSearchVectorStore:
             backoff=self._backoff,
             clock=self._clock,
         )
+        building._index = replace(building._index, may_create=False)
+        return building
 
     def finish_rebuild(self) -> None:
-        """The rebuilt index, with its notes, is the current one, from one search to the next; the old one is gone.
-
-        Raises:
-            Conflict: no rebuild was begun.
-        """
+        """See RebuildableVectorStore; two calls, and one for each index that is replaced."""
         if self._serverless:
             # Or searches would miss for a while what was written last.
             self._backoff.sleep(self._visible_after_s)
         self._index.finish_rebuild()
+
+    def generations(self) -> Iterator[tuple[DocId, Generation]]:
+        """See RebuildableVectorStore; a call for each 1,000."""
+        return whole_generations(self._client, self._alias, self._backoff)
+
+    def remove_others(self) -> None:
+        """See RebuildableVectorStore; one call, and one for each index."""
+        self._index.remove_others()
