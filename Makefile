@@ -60,8 +60,8 @@ invoke: .venv/$(MADE)  ## call one handler in this process: FUNCTION=lookup (EVE
 	@$(LOCAL_CLOUD) invoke $(if $(DEBUG),--debug) "$(FUNCTION)" "$(EVENT)"
 
 .PHONY: reindex
-reindex: .venv/$(MADE) $(CLOUD_ENVS)  ## embed every document of the local cloud again, after its embedder was changed
-	@$(LOCAL_CLOUD) exec --port $(PORT) .venv/bin/python -m tools.reindex
+reindex: .venv/$(MADE) $(CLOUD_ENVS)  ## build the local cloud's index anew and change over (CHANGED=1, SETTINGS="EMBEDDER=...")
+	@$(LOCAL_CLOUD) exec --port $(PORT) .venv/bin/python -m tools.reindex $(if $(CHANGED),--changed) $(SETTINGS)
 
 .PHONY: sam-local
 sam-local: .venv/$(MADE) $(ENVS)/sam/$(MADE)  ## run one function in Lambda's container: FUNCTION=lookup (EVENT=events/lookup.json)

@@ -1,62 +1,392 @@
+"""Embedding a base again while its functions go on, over every store. Cases are named by their id."""
+
+import itertools
+import math
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
 import pytest
+from opensearchpy import OpenSearch
 
+from knowledge.adapters.embedded_vectors import EmbeddedVectorStore
 from knowledge.adapters.hashing_embedder import HashingEmbedder
+from knowledge.adapters.memory import MemoryVectorStore
+from knowledge.domain.document import DocumentRecord, DocumentStatus, doc_id_for
 from knowledge.domain.lookup import Tier
-from knowledge.errors import DependencyUnavailable
+from knowledge.errors import DependencyUnavailable, InvalidInput
+from knowledge.ports import ObjectStore, RebuildableVectorStore, Vector
 from knowledge.services.reindex import Reindex
-from tests.services.world import World, markdown
+from tests.contract.conftest import NewIndex
+from tests.services.world import ADMIN, World, markdown
 
 
-class Successor(HashingEmbedder):
-    """The same vectors under another name, as of a new release of a model."""
+class Shorter(HashingEmbedder):
+    """Another model, of half as many numbers, which reads shorter texts."""
 
     @property
     def name(self) -> str:
-        return "hashing-4"
+        return "shorter"
+
+    @property
+    def dimension(self) -> int:
+        return 128
+
+    @property
+    def max_tokens(self) -> int:
+        return 64
+
+    def embed_query(self, text: str) -> Vector:
+        long = super().embed_query(text)
+        folded = [one + other for one, other in zip(long[:128], long[128:], strict=True)]
+        return [value / math.hypot(*folded) for value in folded]
+
+    def embed_passages(self, texts: Sequence[str]) -> Sequence[Vector]:
+        return [self.embed_query(text) for text in texts]
 
 
-def changed() -> World:
-    """A base of three documents whose embedder has just been changed."""
-    world = World()
-    for name in ("a", "b", "c"):
-        world.upload(f"kb/{name}.md", markdown(f"ERR_{name}", body=f"The {name} worker must be restarted every night."))
-    world.embedder._adapter = Successor()
+class Turned(HashingEmbedder):
+    """Another model of the same length, whose vectors compared with the first one's mean nothing."""
+
+    @property
+    def name(self) -> str:
+        return "turned"
+
+    def embed_query(self, text: str) -> Vector:
+        return super().embed_query(text)[::-1]
+
+    def embed_passages(self, texts: Sequence[str]) -> Sequence[Vector]:
+        return [self.embed_query(text) for text in texts]
+
+
+class Deployments:
+    """The functions of a stack before and after a setting was changed, over the same bucket, table and vectors."""
+
+    def __init__(self, new_index: NewIndex) -> None:
+        self._new_index = new_index
+        self.first: World | None = None
+
+    def deploy(self, embedder: HashingEmbedder) -> World:
+        """Functions with this embedder."""
+
+        def vectors(_: ObjectStore) -> RebuildableVectorStore:
+            return self._new_index(embedder.name, embedder.dimension)
+
+        world = World(embedder=embedder, vectors=vectors, beside=self.first)
+        self.first = self.first or world
+        return world
+
+
+@pytest.fixture
+def deployments(new_index: NewIndex) -> Deployments:
+    return Deployments(new_index)
+
+
+def reindex(world: World, *, copied_from: RebuildableVectorStore | None = None) -> Reindex:
+    return Reindex(
+        world.objects,
+        world.registry,
+        world.converger,
+        world.vectors,
+        world.embedder,
+        max_document_bytes=world.max_document_bytes,
+        copied_from=copied_from,
+        sleep=lambda _: None,
+    )
+
+
+TOPICS = ("invoices", "refunds", "webhooks", "tokens", "quotas", "backups")
+
+
+def text_of(topic: str) -> str:
+    return f"The {topic} worker must be restarted every night because its {topic} queue fills up."
+
+
+def question_about(topic: str) -> str:
+    return f"must the {topic} worker be restarted every night"
+
+
+def fill(world: World) -> World:
+    for topic in TOPICS:
+        world.upload(f"kb/{topic}.md", markdown(f"ERR_{topic}", title=topic, body=text_of(topic)))
     return world
 
 
-def reindex(world: World) -> Reindex:
-    return Reindex(world.registry, world.converger, world.vectors, world.embedder)
+def path_of(topic: str) -> str:
+    return f"knowledge_base/kb/{topic}.md"
 
 
-def test_until_it_is_done_meaning_is_refused_and_exact_answers_go_on() -> None:
-    world = changed()
-    assert world.ask("ERR_a").primary is not None
-    answer = world.ask("the b worker must be restarted every night")
+def found_by_meaning(world: World, topic: str) -> str | None:
+    """The path of the best document; fails when the semantic tier does."""
+    answer = world.ask(question_about(topic))
+    assert answer.degraded == ()
+    return answer.supplement.source if answer.supplement else None
+
+
+def records(world: World) -> dict[str, DocumentRecord]:
+    page = world.registry.list(path_prefix="", status=None, cursor=None, limit=100)
+    return {record.file_path: record for record in page.records}
+
+
+def current(world: World) -> set[tuple[str, str | None]]:
+    return {(record.doc_id, record.generation) for record in records(world).values()}
+
+
+@contextmanager
+def looked_up_all_the_while(world: World, topics: Sequence[str]) -> Iterator[list[str | None]]:
+    """Two threads ask for these topics until the block ends; what they did not find right is in the list."""
+    done, wrong, asked = threading.Event(), list[str | None](), list[int]()
+
+    def look() -> None:
+        while not done.is_set():
+            for topic in topics:
+                try:
+                    found = found_by_meaning(world, topic)
+                except Exception as error:  # noqa: BLE001 - a thread's error has to be shown by the test
+                    found = repr(error)
+                asked.append(1)
+                if found != path_of(topic):
+                    wrong.append(found)
+
+    threads = [threading.Thread(target=look) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield wrong
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join()
+        assert len(asked) >= 2 * len(topics)
+
+
+@pytest.mark.parametrize("successor", [Shorter(), Turned()], ids=["of another dimension", "of the same dimension"])
+def test_d07_lookups_go_on_with_the_old_embedder_until_the_new_index_is_built_and_with_the_new_one_from_then_on(
+    deployments: Deployments, successor: HashingEmbedder
+) -> None:
+    old = fill(deployments.deploy(HashingEmbedder()))
+    new = deployments.deploy(successor)
+    before = current(old)
+    with looked_up_all_the_while(old, ("invoices", "refunds", "webhooks")) as wrong:
+        building = reindex(new).build()
+        next(building)
+        # Everything that can happen meanwhile, after these documents were written to the new index.
+        old.upload("kb/archive.md", markdown("ERR_archive", title="archive", body=text_of("archive")))
+        old.upload("kb/tokens.md", markdown("ERR_tokens", title="tokens", body="Now " + text_of("tokens")))
+        old.documents.delete_document(ADMIN, doc_id_for(path_of("quotas")))
+        list(building)
+        with looked_up_all_the_while(new, ("invoices", "refunds", "webhooks", "archive", "tokens")) as wrong_in_new:
+            assert found_by_meaning(new, "quotas") != path_of("quotas")
+            for world in (old, new):
+                assert found_by_meaning(world, "archive") == path_of("archive")
+    assert (wrong, wrong_in_new) == ([], [])
+    assert set(new.vectors.generations()) == current(new) == set(old.vectors.generations())
+    assert len(before & current(new)) == len(TOPICS) - 2
+    assert {record.embedder for record in records(new).values()} == {"hashing-3gram"}
+
+    new.reset_counts()
+    with looked_up_all_the_while(new, TOPICS[:3]) as wrong:
+        assert len(list(reindex(new).settle())) == len(TOPICS)
+    assert wrong == []
+    assert new.embedder.calls["embed_passages"] == 0
+    assert {record.embedder for record in records(new).values()} == {successor.name}
+    assert set(new.vectors.generations()) == current(new)
+    assert dict(new.vectors.notes()) == {"embedder": successor.name, "dimension": successor.dimension}
+
+
+def test_d07_without_a_rebuild_meaning_is_refused_exact_answers_go_on_and_uploads_wait(
+    deployments: Deployments, caplog: pytest.LogCaptureFixture
+) -> None:
+    fill(deployments.deploy(HashingEmbedder()))
+    new = deployments.deploy(Shorter())
+    assert new.ask("ERR_tokens").primary is not None
+    answer = new.ask(question_about("tokens"))
     assert (answer.found, answer.degraded) == (False, (Tier.SEMANTIC,))
-    assert len(list(reindex(world).run())) == 3
-    answer = world.ask("the b worker must be restarted every night")
-    assert answer.supplement is not None
-    assert answer.supplement.source == "knowledge_base/kb/b.md"
-    assert {
-        record.embedder for record in world.registry.list(path_prefix="", status=None, cursor=None, limit=10).records
-    } == {"hashing-4"}
+    assert any("run make reindex" in str(record.__dict__.get("reason")) for record in caplog.records)
+    new.reset_counts()
+    waiting = new.upload("kb/archive.md", markdown("ERR_archive", title="archive", body=text_of("archive"))).record
+    assert waiting.status is DocumentStatus.PENDING
+    assert "re-embed needed" in str(waiting.reason)
+    assert new.embedder.calls["embed_passages"] == 0
+    assert new.ask("ERR_archive").primary is not None
+    list(reindex(new).build())
+    assert found_by_meaning(new, "tokens") == path_of("tokens")
+    assert {record.status for record in reindex(new).settle()} == {DocumentStatus.INDEXED}
+    assert found_by_meaning(new, "archive") == path_of("archive")
 
 
-def test_broken_off_it_goes_on_where_it_stopped() -> None:
-    world = changed()
-    next(reindex(world).run())
-    assert world.vectors.notes()["embedder"] == "hashing-3gram"
-    world.reset_counts()
-    assert len(list(reindex(world).run())) == 3
-    assert world.embedder.calls["embed_passages"] == 2
-    assert world.vectors.notes()["embedder"] == "hashing-4"
+def test_d07_what_a_warm_worker_with_the_old_setting_writes_never_comes_into_the_new_index(
+    deployments: Deployments,
+) -> None:
+    warm = fill(deployments.deploy(HashingEmbedder()))
+    new = deployments.deploy(Turned())
+    list(reindex(new).build())
+    late = warm.upload("kb/archive.md", markdown("ERR_archive", title="archive", body=text_of("archive"))).record
+    warm.upload("kb/tokens.md", markdown("ERR_tokens", title="tokens", body="Now " + text_of("tokens")))
+    warm.documents.delete_document(ADMIN, doc_id_for(path_of("quotas")))
+    assert late.status is DocumentStatus.INDEXED
+    assert found_by_meaning(new, "archive") != path_of("archive")
+    assert found_by_meaning(new, "quotas") != path_of("quotas")
+    assert {record.status for record in reindex(new).settle()} == {DocumentStatus.INDEXED}
+    for topic in ("archive", "tokens"):
+        assert found_by_meaning(new, topic) == path_of(topic)
+    assert set(new.vectors.generations()) == current(new)
+
+    refused = warm.upload("kb/later.md", markdown("ERR_later", title="later", body=text_of("later"))).record
+    assert refused.status is DocumentStatus.PENDING
+    assert warm.ask(question_about("tokens")).degraded == (Tier.SEMANTIC,)
+    assert set(new.vectors.generations()) < current(new)
+    new.converger.converge(path_of("later"))
+    assert found_by_meaning(new, "later") == path_of("later")
 
 
-def test_while_a_document_is_not_embedded_the_index_does_not_claim_to_be() -> None:
-    world = changed()
-    world.embedder.broken.add("embed_passages")
-    assert len(list(reindex(world).run())) == 3
-    assert world.vectors.notes()["embedder"] == "hashing-3gram"
-    world.registry.broken.add("list")
+def test_broken_off_it_goes_on_where_it_stopped(deployments: Deployments) -> None:
+    old = fill(deployments.deploy(HashingEmbedder()))
+    new = deployments.deploy(Shorter())
+    begin, number = new.vectors._adapter.begin_rebuild, itertools.count(1)
+
+    def stops_after_three() -> RebuildableVectorStore:
+        building = begin()
+        write = building.write
+
+        def killed(*arguments: object) -> None:
+            if next(number) > 3:
+                raise DependencyUnavailable("node", "was killed")
+            write(*arguments)
+
+        building.write = killed
+        return building  # type: ignore[no-any-return]
+
+    new.vectors._adapter.begin_rebuild = stops_after_three
     with pytest.raises(DependencyUnavailable):
-        list(reindex(world).run())
+        list(reindex(new).build())
+    assert found_by_meaning(old, "tokens") == path_of("tokens")
+    assert new.ask(question_about("tokens")).degraded == (Tier.SEMANTIC,)
+    new.vectors._adapter.begin_rebuild = begin
+    before = new.embedder.calls["embed_passages"]
+    assert len(list(reindex(new).build())) == len(TOPICS)
+    assert new.embedder.calls["embed_passages"] - before == len(TOPICS) - 3
+    assert found_by_meaning(new, "tokens") == path_of("tokens")
+    list(reindex(new).settle())
+    assert set(new.vectors.generations()) == current(new)
+
+
+def test_an_index_made_anew_for_the_same_embedder_costs_no_embedding_and_keeps_its_notes(
+    deployments: Deployments,
+) -> None:
+    world = fill(deployments.deploy(HashingEmbedder()))
+    world.vectors.note({**world.vectors.notes(), "calibration": {"answer_threshold": 0.25}})
+    world.reset_counts()
+    with looked_up_all_the_while(world, TOPICS) as wrong:
+        building = reindex(world).build()
+        next(building)
+        world.upload("kb/archive.md", markdown("ERR_archive", title="archive", body=text_of("archive")))
+        list(building)
+        list(reindex(world).settle())
+    assert wrong == []
+    assert world.embedder.calls["embed_passages"] == 1
+    assert world.vectors.notes()["calibration"] == {"answer_threshold": 0.25}
+    assert found_by_meaning(world, "archive") == path_of("archive")
+    assert set(world.vectors.generations()) == current(world)
+
+
+def test_what_the_functions_wrote_to_the_old_index_up_to_the_change_is_found_after_settling(
+    deployments: Deployments,
+) -> None:
+    world = fill(deployments.deploy(HashingEmbedder()))
+    finish = world.vectors._adapter.finish_rebuild
+
+    def changed_over_just_after_an_upload() -> None:
+        world.upload("kb/archive.md", markdown("ERR_archive", title="archive", body=text_of("archive")))
+        finish()
+
+    world.vectors._adapter.finish_rebuild = changed_over_just_after_an_upload
+    list(reindex(world).build())
+    list(reindex(world).settle())
+    assert found_by_meaning(world, "archive") == path_of("archive")
+    assert set(world.vectors.generations()) == current(world)
+
+
+def test_moving_to_another_store_takes_the_vectors_along_while_lookups_go_on(new_index: NewIndex) -> None:
+    embedder = HashingEmbedder()
+    old = fill(World(embedder=embedder, vectors=lambda objects: EmbeddedVectorStore(objects, embedder=embedder.name)))
+    new = World(vectors=lambda _: new_index(embedder.name, embedder.dimension), beside=old)
+    with looked_up_all_the_while(old, TOPICS) as wrong:
+        list(reindex(new, copied_from=old.vectors).build())
+    with looked_up_all_the_while(new, TOPICS) as wrong_in_new:
+        list(reindex(new).settle())
+    assert (wrong, wrong_in_new) == ([], [])
+    assert new.embedder.calls["embed_passages"] == 0
+    assert set(new.vectors.generations()) == current(new)
+
+
+def test_a_document_that_the_new_embedder_refuses_is_left_out_and_told() -> None:
+    class Particular(Shorter):
+        def embed_passages(self, texts: Sequence[str]) -> Sequence[Vector]:
+            if any("quotas" in text for text in texts):
+                raise InvalidInput("the text is too long for the model")
+            return super().embed_passages(texts)
+
+    place = MemoryVectorStore()
+    old = fill(World(vectors=lambda _: MemoryVectorStore("hashing-3gram", beside=place)))
+    new = World(embedder=Particular(), vectors=lambda _: MemoryVectorStore("shorter", beside=place), beside=old)
+    list(reindex(new).build())
+    assert found_by_meaning(new, "tokens") == path_of("tokens")
+    settled = {record.file_path: record.status for record in reindex(new).settle()}
+    assert settled[path_of("quotas")] is DocumentStatus.FAILED
+    assert {status for path, status in settled.items() if path != path_of("quotas")} == {DocumentStatus.INDEXED}
+
+
+def test_settling_waits_for_whoever_is_still_writing_and_spares_what_is_not_committed_yet() -> None:
+    world = fill(World(vectors=lambda _: MemoryVectorStore("hashing-3gram")))
+    waited = list[float]()
+
+    def wait(seconds: float) -> None:
+        waited.append(seconds)
+        commit.set()
+        upload.join()
+
+    wrote, commit = threading.Event(), threading.Event()
+    original = world.registry._adapter.commit
+
+    def commit_late(change: object) -> None:
+        wrote.set()
+        assert commit.wait(10)
+        original(change)
+
+    world.registry._adapter.commit = commit_late
+    upload = threading.Thread(
+        target=world.upload, args=("kb/archive.md", markdown("E", title="archive", body=text_of("archive")))
+    )
+    upload.start()
+    assert wrote.wait(10)
+    arguments = (world.objects, world.registry, world.converger, world.vectors, world.embedder)
+    list(Reindex(*arguments, max_document_bytes=10_000, clock=lambda: 0.0, sleep=wait).settle())
+    assert waited == [30.0]
+    assert found_by_meaning(world, "archive") == path_of("archive")
+
+
+def test_no_index_is_left_over_on_a_node(
+    opensearch_alias: str, opensearch: OpenSearch, request: pytest.FixtureRequest
+) -> None:
+    from knowledge.adapters.opensearch_vectors import OpenSearchVectorStore
+
+    def new_index(embedder: str, dimension: int) -> RebuildableVectorStore:
+        return OpenSearchVectorStore(opensearch, alias=opensearch_alias, dimension=dimension, embedder=embedder)
+
+    def indices() -> dict[str, list[str]]:
+        found = opensearch.indices.get(index=f"{opensearch_alias}-*")
+        return {name.removeprefix(opensearch_alias): list(index["aliases"]) for name, index in found.items()}
+
+    deployments = Deployments(new_index)
+    old, new = fill(deployments.deploy(HashingEmbedder())), deployments.deploy(Shorter())
+    next(reindex(new).build())  # broken off
+    next(reindex(old).build())
+    assert len(indices()) == 3
+    list(reindex(new).build())
+    list(reindex(new).build())
+    assert found_by_meaning(old, "tokens") == path_of("tokens")
+    list(reindex(new).settle())
+    [(name, [alias])] = indices().items()
+    assert name.endswith("-000003")
+    assert name == f"{alias.removeprefix(opensearch_alias)}-000003"

@@ -4,6 +4,7 @@ Heavy adapters are imported inside the function that needs them: a function load
 """
 
 import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import boto3
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from knowledge.entrypoints.read_http import ReadServices
     from knowledge.entrypoints.s3_events import IndexerServices
-    from knowledge.ports import DocumentRegistry, Embedder, ObjectStore, VectorStore
+    from knowledge.ports import DocumentRegistry, Embedder, ObjectStore, RebuildableVectorStore
     from knowledge.services.authentication import Authentication
     from knowledge.services.calibration import Calibration
     from knowledge.services.converge import Converger
@@ -66,14 +67,26 @@ def documents() -> "Documents":
     )
 
 
-def reindex() -> "Reindex":
-    """For the program that embeds a base again; it runs with the indexer's settings."""
+def reindex(running: Mapping[str, str]) -> "Reindex":
+    """For the program that embeds a base again, with the indexer's settings; `running` are those of the functions now.
+
+    Where only the store changes, vectors are taken over from the one that is running.
+    """
     from knowledge.services.reindex import Reindex
 
-    settings = IndexerSettings.from_env(os.environ)
+    settings, before = IndexerSettings.from_env(os.environ), IndexerSettings.from_env(running)
     objects, registry = _objects(settings), _registry(settings)
-    converger = _converger(settings, objects, registry)
-    return Reindex(registry, converger, _vectors(settings, objects), _embedder(settings))
+    embedder = _embedder(settings)
+    has_vectors = before != settings and _embedder(before).name == embedder.name
+    return Reindex(
+        objects,
+        registry,
+        _converger(settings, objects, registry),
+        _vectors(settings, objects),
+        embedder,
+        max_document_bytes=settings.max_document_bytes,
+        copied_from=_vectors(before, objects) if has_vectors else None,
+    )
 
 
 def indexer() -> "IndexerServices":
@@ -159,12 +172,12 @@ def _embedder(settings: KnowledgeSettings) -> "Embedder":
             return LocalEmbedder()
 
 
-def _vectors(settings: KnowledgeSettings, objects: "ObjectStore") -> "VectorStore":
+def _vectors(settings: KnowledgeSettings, objects: "ObjectStore") -> "RebuildableVectorStore":
     match settings.vector_store:
         case "embedded":
             from knowledge.adapters.embedded_vectors import EmbeddedVectorStore
 
-            return EmbeddedVectorStore(objects)
+            return EmbeddedVectorStore(objects, embedder=_embedder(settings).name)
 
 
 def _converger(settings: DocumentSettings, objects: "ObjectStore", registry: "DocumentRegistry") -> "Converger":

@@ -1,18 +1,19 @@
 """The vectors of a document's chunks: embedded, stored under a generation of their own, removed. Knows no record."""
 
 import logging
+import math
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 
 from knowledge.domain.document import Chunk, DocId, DocumentRecord, Generation
-from knowledge.errors import DependencyUnavailable, InvalidInput
+from knowledge.errors import DependencyUnavailable, InvalidInput, OtherEmbedder
 from knowledge.ports import EmbeddedChunk, Embedder, Vector, VectorStore
 from knowledge.services.index_notes import IndexNotes
 
 _logger = logging.getLogger(__name__)
 
-# Texts embedded between two looks at the clock.
-_EMBED_BATCH = 4
+Failure = DependencyUnavailable | InvalidInput | OtherEmbedder
+"""Why a document is not embedded."""
 
 
 class ChunkVectors:
@@ -32,44 +33,52 @@ class ChunkVectors:
         before: DocumentRecord | None,
         deadline: float,
         vectors: dict[str, Vector],
-    ) -> tuple[Mapping[str, Vector], DependencyUnavailable | InvalidInput | None]:
+    ) -> tuple[Mapping[str, Vector], Failure | None]:
         """Vectors by content hash, and why some are missing. Chunks embedded before cost no embedding.
 
         `vectors` holds what is known already; new ones are added to it. Ends at `deadline`.
         """
-        wanted = {chunk.content_hash: chunk.text for chunk in chunks}
         try:
-            if before and before.generation and before.embedder == self._embedder.name:
-                known = self._vectors.embeddings(doc_id, before.generation)
-                vectors.update((content_hash, known[content_hash]) for content_hash in wanted.keys() & known.keys())
-            missing = [content_hash for content_hash in wanted if content_hash not in vectors]
-            for start in range(0, len(missing), _EMBED_BATCH):
-                if self._clock() >= deadline:
-                    message = f"{len(missing) - start} of {len(wanted)} chunks are still to be embedded"
-                    raise DependencyUnavailable("embedder", message)
-                batch = missing[start : start + _EMBED_BATCH]
-                embedded = self._embedder.embed_passages([wanted[content_hash] for content_hash in batch])
-                vectors.update(zip(batch, embedded, strict=True))
-        except (DependencyUnavailable, InvalidInput) as error:
+            if chunks:
+                # Before anything is paid for: there may be no index to keep it in.
+                self._notes.claim()
+            if before and before.generation:
+                vectors.update(self._vectors.embeddings(doc_id, before.generation))
+            self.embed_missing(chunks, vectors, deadline)
+        except (DependencyUnavailable, InvalidInput, OtherEmbedder) as error:
             return vectors, error
         return vectors, None
+
+    def embed_missing(self, chunks: Sequence[Chunk], vectors: dict[str, Vector], deadline: float = math.inf) -> None:
+        """`vectors` holds one for each chunk's content hash. Raises DependencyUnavailable at `deadline`."""
+        wanted = {chunk.content_hash: chunk.text for chunk in chunks}
+        missing = [content_hash for content_hash in wanted if content_hash not in vectors]
+        size = self._embedder.batch_size
+        for start in range(0, len(missing), size):
+            if self._clock() >= deadline:
+                message = f"{len(missing) - start} of {len(wanted)} chunks are still to be embedded"
+                raise DependencyUnavailable("embedder", message)
+            batch = missing[start : start + size]
+            embedded = self._embedder.embed_passages([wanted[content_hash] for content_hash in batch])
+            vectors.update(zip(batch, embedded, strict=True))
+
+    def holds(self, doc_id: DocId, generation: Generation, chunks: Sequence[Chunk]) -> bool:
+        """True when that generation is these chunks, all of them and no other."""
+        return self._vectors.embeddings(doc_id, generation).keys() == {chunk.content_hash for chunk in chunks}
 
     def write(
         self, doc_id: DocId, path: str, chunks: Sequence[Chunk], vectors: Mapping[str, Vector]
     ) -> Generation | None:
         """The chunks that have a vector are stored under a generation of their own; None when there is none."""
-        embedded = [
-            EmbeddedChunk(chunk, vectors[chunk.content_hash]) for chunk in chunks if chunk.content_hash in vectors
-        ]
+        embedded = with_vectors(chunks, vectors)
         if not embedded:
             return None
         generation = Generation(unique())
         try:
             self._vectors.write(doc_id, generation, path, embedded)
-        except DependencyUnavailable:
+        except (DependencyUnavailable, OtherEmbedder):
             self.remove(doc_id, generation)
             raise
-        self._notes.claim()
         return generation
 
     def remove(self, doc_id: DocId, generation: Generation) -> bool:
@@ -81,6 +90,11 @@ class ChunkVectors:
             _logger.warning("vectors_not_removed", extra=extra)
             return False
         return True
+
+
+def with_vectors(chunks: Sequence[Chunk], vectors: Mapping[str, Vector]) -> Sequence[EmbeddedChunk]:
+    """The chunks that have a vector in `vectors`, by content hash, in order."""
+    return [EmbeddedChunk(chunk, vectors[chunk.content_hash]) for chunk in chunks if chunk.content_hash in vectors]
 
 
 def unique() -> str:

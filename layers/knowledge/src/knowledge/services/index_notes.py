@@ -10,7 +10,7 @@ from typing import Final
 from knowledge.domain.document import Json
 from knowledge.domain.question_centring import QuestionCentring
 from knowledge.domain.text import is_mostly_unspaced
-from knowledge.errors import CorruptState, DependencyUnavailable
+from knowledge.errors import DependencyUnavailable, OtherEmbedder
 from knowledge.ports import Embedder, VectorStore
 
 _logger = logging.getLogger(__name__)
@@ -47,7 +47,7 @@ class IndexNotes:
         Notes are read at most every five minutes; when they cannot be, what was read before stays.
 
         Raises:
-            CorruptState: the index holds vectors of another embedder; says what to do. Notes are then read each time.
+            OtherEmbedder: the vectors are another embedder's; says what to do. Notes are then read each time.
         """
         threshold = _noted_threshold(self._current(), script)
         return self._embedder.answer_threshold if threshold is None else threshold
@@ -56,7 +56,7 @@ class IndexNotes:
         """As measured for this base, else for the embedder; None where neither is known. Notes as `answer_threshold`.
 
         Raises:
-            CorruptState: the index holds vectors of another embedder.
+            OtherEmbedder: the index holds vectors of another embedder.
         """
         notes = self._current()
         with self._lock:
@@ -68,6 +68,9 @@ class IndexNotes:
         """The index says whose vectors it holds, unless it already did: looked at once by each process.
 
         Notes that name another embedder stay, so that searches keep being refused until the index is made anew.
+
+        Raises:
+            OtherEmbedder: there is no index of this embedder yet, but one of another.
         """
         if self._is_claimed:
             return
@@ -83,7 +86,7 @@ class IndexNotes:
         """`calibration` is noted in place of an earlier one, and counts at once in this process.
 
         Raises:
-            CorruptState: the index holds vectors of another embedder.
+            OtherEmbedder: the index holds vectors of another embedder.
             DependencyUnavailable: the vector store did not answer.
         """
         self._add({_CALIBRATION: dict(calibration)})
@@ -101,11 +104,11 @@ class IndexNotes:
 
     def _current(self) -> Mapping[str, Json]:
         with self._lock:
-            if self._clock() - self._read_at >= _READ_AGAIN_AFTER_S:
-                self._read()
             try:
+                if self._clock() - self._read_at >= _READ_AGAIN_AFTER_S:
+                    self._read()
                 require_own(self._notes, self._embedder)
-            except CorruptState:
+            except OtherEmbedder:
                 self._read_at = -math.inf
                 raise
             return self._notes
@@ -129,13 +132,12 @@ def identity(embedder: Embedder) -> dict[str, Json]:
 
 
 def require_own(notes: Mapping[str, Json], embedder: Embedder) -> None:
-    """Raises CorruptState when `notes` name another embedder or dimension; notes that name none are fine."""
+    """Raises OtherEmbedder when `notes` name another embedder or dimension; notes that name none are fine."""
     own = identity(embedder)
     noted = {name: notes.get(name, value) for name, value in own.items()}
     if noted != own:
-        raise CorruptState(
-            f"re-embed needed: the index holds vectors of {noted[_EMBEDDER]!r} ({noted[_DIMENSION]} numbers each), and "
-            f"the embedder is {embedder.name!r} ({embedder.dimension}); run make reindex, or set EMBEDDER back"
+        raise OtherEmbedder(
+            f"{noted[_EMBEDDER]!r} ({noted[_DIMENSION]} numbers each)", f"{embedder.name!r} ({embedder.dimension})"
         )
 
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from knowledge.domain.document import Chunk, DocId, DocumentRecord, DocumentStatus, ParsedDocument
 from knowledge.domain.text import normalise
-from knowledge.errors import AccessRefused, DependencyUnavailable, InvalidInput
+from knowledge.errors import AccessRefused, DependencyUnavailable, InvalidInput, OtherEmbedder
 from knowledge.parsing.chunks import chunk_document
 from knowledge.parsing.frontmatter import FrontmatterParser
 from knowledge.parsing.sections import display_title, first_heading
@@ -112,11 +112,7 @@ class Preparation:
             seen = replace(before, version_id=stored.info.version_id, revision=unique(), updated_at=self._now())
             return DocumentChange(doc_id, path, before, seen, catalog_entry(path, parsed))
         title = display_title(parsed.frontmatter, parsed.prose, path)
-        # A file name in front of every chunk would only make unlike texts alike. Source: measured on tidb_faq_zh.
-        has_title = (parsed.frontmatter is not None and parsed.frontmatter.title) or first_heading(parsed.prose)
-        chunks = chunk_document(
-            parsed, title=title if has_title else "", max_tokens=min(self._embedder.max_tokens, _MAX_CHUNK_TOKENS)
-        )
+        chunks = cut(parsed, path, self._embedder)
         record = replace(
             record,
             title=title,
@@ -124,11 +120,31 @@ class Preparation:
             warnings=_warnings(parsed, chunks),
             chunk_count=len(chunks),
         )
+        record = self._embedded(record, before, chunks, deadline, embedded)
+        return DocumentChange(doc_id, path, before, record, catalog_entry(path, parsed))
+
+    def _embedded(
+        self,
+        record: DocumentRecord,
+        before: DocumentRecord | None,
+        chunks: Sequence[Chunk],
+        deadline: float,
+        embedded: dict[str, Vector],
+    ) -> DocumentRecord:
+        """`record` with the generation that holds the chunks, as far as they could be embedded, and its status."""
+        if before is not None and self._was_built(before, record, chunks):
+            return replace(
+                record,
+                status=DocumentStatus.INDEXED,
+                generation=before.generation,
+                embedded_count=len(chunks),
+            )
+        path, doc_id = record.file_path, record.doc_id
         vectors, failure = self.vectors.embed(doc_id, chunks, before, deadline, embedded)
         generation = None
         try:
             generation = self.vectors.write(doc_id, path, chunks, vectors)
-        except DependencyUnavailable as error:
+        except (DependencyUnavailable, OtherEmbedder) as error:
             vectors, failure = {}, error
         if failure is None:
             record = replace(record, status=DocumentStatus.INDEXED)
@@ -139,8 +155,16 @@ class Preparation:
             status = DocumentStatus.FAILED if is_refused else DocumentStatus.PENDING
             record = replace(record, status=status, reason=str(failure))
         embedded_count = sum(chunk.content_hash in vectors for chunk in chunks)
-        record = replace(record, generation=generation, embedded_count=embedded_count)
-        return DocumentChange(doc_id, path, before, record, catalog_entry(path, parsed))
+        return replace(record, generation=generation, embedded_count=embedded_count)
+
+    def _was_built(self, before: DocumentRecord, record: DocumentRecord, chunks: Sequence[Chunk]) -> bool:
+        """True when only the embedder is another, and a rebuild has stored this generation with its vectors."""
+        return (
+            before.generation is not None
+            and before.etag == record.etag
+            and before.embedder != record.embedder
+            and self.vectors.holds(before.doc_id, before.generation, chunks)
+        )
 
     def given_up(self, record: DocumentRecord, reason: str) -> DocumentChange:
         """The change that marks `record` FAILED with `reason`; its place in the exact tier stays."""
@@ -176,6 +200,16 @@ class Preparation:
             created_at=before.created_at if before else now,
             updated_at=now,
         )
+
+
+def cut(parsed: ParsedDocument, path: str, embedder: Embedder) -> Sequence[Chunk]:
+    """The document's chunks, of a length that `embedder` reads whole."""
+    title = display_title(parsed.frontmatter, parsed.prose, path)
+    # A file name in front of every chunk would only make unlike texts alike. Source: measured on tidb_faq_zh.
+    has_title = (parsed.frontmatter is not None and parsed.frontmatter.title) or first_heading(parsed.prose)
+    return chunk_document(
+        parsed, title=title if has_title else "", max_tokens=min(embedder.max_tokens, _MAX_CHUNK_TOKENS)
+    )
 
 
 def _warnings(parsed: ParsedDocument, chunks: Sequence[Chunk]) -> tuple[str, ...]:
