@@ -213,16 +213,13 @@ class RebuildableVectorStore(VectorStore, Protocol):
     """A VectorStore whose index can be built beside what is searched, and take its place once it is whole."""
 
     def begin_rebuild(self) -> "RebuildableVectorStore":
-        """A store over this embedder's index in the making, which no search needs; an unfinished one is gone on with.
+        """A store over this embedder's index in the making, unsearched; an unfinished one is gone on with.
 
-        What others write meanwhile goes into the current index, not into this one.
+        What others write meanwhile goes into the current index.
         """
 
     def finish_rebuild(self) -> None:
-        """What was built is this embedder's index, with its notes, from one search to the next; the old one is gone.
-
-        Other embedders' stay. Raises Conflict when no rebuild was begun, or somebody else has finished it.
-        """
+        """What was built is the index, with its notes, from one search to the next. Raises Conflict when nothing was."""
 
     def generations(self) -> Iterator[tuple[DocId, Generation]]:
         """Every generation whose chunks are all in the index, in no particular order; none without an index."""
