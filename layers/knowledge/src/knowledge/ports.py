@@ -219,7 +219,7 @@ class RebuildableVectorStore(VectorStore, Protocol):
         """
 
     def finish_rebuild(self) -> None:
-        """What was built is the index, with its notes, from one search to the next. Raises Conflict when nothing was."""
+        """What was built is the index, with its notes, from one search to the next. Raises Conflict without one."""
 
     def generations(self) -> Iterator[tuple[DocId, Generation]]:
         """Every generation whose chunks are all in the index, in no particular order; none without an index."""
