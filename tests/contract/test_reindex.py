@@ -12,6 +12,7 @@ from opensearchpy import OpenSearch
 from knowledge.adapters.embedded_vectors import EmbeddedVectorStore
 from knowledge.adapters.hashing_embedder import HashingEmbedder
 from knowledge.adapters.memory import MemoryVectorStore
+from knowledge.adapters.opensearch_vectors import OpenSearchVectorStore
 from knowledge.domain.document import DocumentRecord, DocumentStatus, doc_id_for
 from knowledge.domain.lookup import Tier
 from knowledge.errors import DependencyUnavailable, InvalidInput
@@ -337,40 +338,49 @@ def test_a_document_that_the_new_embedder_refuses_is_left_out_and_told() -> None
     assert {status for path, status in settled.items() if path != path_of("quotas")} == {DocumentStatus.INDEXED}
 
 
-def test_settling_waits_for_whoever_is_still_writing_and_spares_what_is_not_committed_yet() -> None:
+class SlowUpload:
+    """An upload that has written its vectors, and commits when it is let."""
+
+    def __init__(self, world: World) -> None:
+        wrote, self._may_commit = threading.Event(), threading.Event()
+        commit = world.registry._adapter.commit
+        self.waited: list[float] = []
+
+        def commit_late(change: object) -> None:
+            wrote.set()
+            assert self._may_commit.wait(10)
+            commit(change)
+
+        world.registry._adapter.commit = commit_late
+        text = markdown("E", title="archive", body=text_of("archive"))
+        self._thread = threading.Thread(target=world.upload, args=("kb/archive.md", text))
+        self._thread.start()
+        assert wrote.wait(10)
+
+    def end(self, seconds: float) -> None:
+        """As somebody who waits that long sees it."""
+        self.waited.append(seconds)
+        self._may_commit.set()
+        self._thread.join()
+
+
+@pytest.mark.parametrize("is_built_anew", [False, True])
+def test_settling_waits_for_whoever_is_still_writing_and_spares_or_restores_his_vectors(is_built_anew: bool) -> None:
     world = fill(World(vectors=lambda _: MemoryVectorStore("hashing-3gram")))
-    waited = list[float]()
-
-    def wait(seconds: float) -> None:
-        waited.append(seconds)
-        commit.set()
-        upload.join()
-
-    wrote, commit = threading.Event(), threading.Event()
-    original = world.registry._adapter.commit
-
-    def commit_late(change: object) -> None:
-        wrote.set()
-        assert commit.wait(10)
-        original(change)
-
-    world.registry._adapter.commit = commit_late
-    upload = threading.Thread(
-        target=world.upload, args=("kb/archive.md", markdown("E", title="archive", body=text_of("archive")))
-    )
-    upload.start()
-    assert wrote.wait(10)
+    upload = SlowUpload(world)
     arguments = (world.objects, world.registry, world.converger, world.vectors, world.embedder)
-    list(Reindex(*arguments, max_document_bytes=10_000, clock=lambda: 0.0, sleep=wait).settle())
-    assert waited == [30.0]
+    program = Reindex(*arguments, max_document_bytes=10_000, clock=lambda: 0.0, sleep=upload.end)
+    world.reset_counts()
+    if is_built_anew:
+        list(program.build())
+        assert doc_id_for(path_of("archive")) not in {doc_id for doc_id, _ in world.vectors.generations()}
+    list(program.settle())
+    assert upload.waited == [30.0]
     assert found_by_meaning(world, "archive") == path_of("archive")
+    assert world.embedder.calls["embed_passages"] == (1 if is_built_anew else 0)
 
 
-def test_no_index_is_left_over_on_a_node(
-    opensearch_alias: str, opensearch: OpenSearch, request: pytest.FixtureRequest
-) -> None:
-    from knowledge.adapters.opensearch_vectors import OpenSearchVectorStore
-
+def test_no_index_is_left_over_on_a_node(opensearch_alias: str, opensearch: OpenSearch) -> None:
     def new_index(embedder: str, dimension: int) -> RebuildableVectorStore:
         return OpenSearchVectorStore(opensearch, alias=opensearch_alias, dimension=dimension, embedder=embedder)
 
