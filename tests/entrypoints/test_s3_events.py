@@ -206,7 +206,7 @@ def test_a_large_document_is_finished_however_many_deliveries_it_takes(
     embed = world.embedder._adapter.embed_passages
 
     def slowly(texts: list[str]) -> Any:
-        now[0] += 5.0
+        now[0] += 1.25 * len(texts)
         return embed(texts)
 
     world.embedder._adapter.embed_passages = slowly

@@ -238,7 +238,7 @@ def test_embedding_that_runs_out_of_time_goes_on_from_where_it_stopped(world: Wo
     first = world.converger.converge(PATH, deadline=float("-inf"))
     assert first is not None
     assert (first.status, first.embedded_count, first.chunk_count) == (DocumentStatus.PENDING, 0, 20)
-    ticks = iter([0.0, 0.0, 9.0])
+    ticks = iter([*[0.0] * 6, 9.0])  # three looks at the clock for each batch
     world.preparation.vectors._clock = lambda: next(ticks)
     second = world.converger.converge(PATH, deadline=5.0)
     assert second is not None

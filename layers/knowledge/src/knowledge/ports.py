@@ -253,7 +253,7 @@ class Embedder(Protocol):
 
     @property
     def batch_size(self) -> int:
-        """So many passages (1 and up) are best embedded by one call of `embed_passages`, within a second or two."""
+        """The most passages (1 and up) that one call of `embed_passages` gains from."""
 
     def embed_query(self, text: str) -> Vector:
         """The vector of a question."""

@@ -131,6 +131,7 @@ class Reindex:
 
         `held` are the generations known to be there. `done` gets those that were looked at and need no other look.
         """
+        into = ChunkVectors(target, self._embedder, self._clock)
         with ThreadPoolExecutor(_WORKERS, thread_name_prefix="reindex") as pool:
             for page in self._pages():
                 missing = [
@@ -138,7 +139,7 @@ class Reindex:
                     for record in page
                     if record.generation and _key(record) not in held and _key(record) not in done
                 ]
-                filled = list(pool.map(lambda record: self._fill(record, target), missing))
+                filled = list(pool.map(lambda record: self._fill(record, target, into), missing))
                 done.update(map(_key, missing))
                 new = {_key(record) for record, is_there in zip(missing, filled, strict=True) if is_there}
                 yield from ((record, _key(record) in new) for record in page)
@@ -152,7 +153,7 @@ class Reindex:
             if cursor is None:
                 return
 
-    def _fill(self, record: DocumentRecord, target: VectorStore) -> bool:
+    def _fill(self, record: DocumentRecord, target: VectorStore, into: ChunkVectors) -> bool:
         """The record's generation is in `target`; False when its text cannot be had any more, or not be embedded."""
         path, doc_id, generation = record.file_path, record.doc_id, record.generation
         if generation is None:
@@ -174,7 +175,7 @@ class Reindex:
         for source in self._sources:
             vectors.update(source.embeddings(doc_id, generation))
         try:
-            ChunkVectors(target, self._embedder, self._clock).embed_missing(chunks, vectors)
+            into.embed_missing(chunks, vectors)
         except InvalidInput as error:
             _logger.warning("document_left_out", extra={"path": path, "doc_id": doc_id, "reason": str(error)})
             return False
