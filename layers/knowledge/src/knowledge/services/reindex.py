@@ -6,10 +6,10 @@ vectors of its own: so the registry stays as it is, and both indices are right. 
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from knowledge.domain.document import DocId, DocumentRecord, DocumentStatus, Generation, Json
+from knowledge.domain.document import Chunk, DocId, DocumentRecord, DocumentStatus, Generation, Json
 from knowledge.errors import AccessRefused, DependencyUnavailable, InvalidInput, OtherEmbedder
 from knowledge.parsing.frontmatter import FrontmatterParser
 from knowledge.ports import (
@@ -31,6 +31,9 @@ _PAGE = 100
 # Documents worked on at the same time: stores and remote embedders answer while others are waited for. Source: own
 # choice.
 _WORKERS = 4
+# Beyond what the adapters try by themselves: a program of hours should outlive the restart of a node, and an endpoint
+# that is given too much at first. Source: own choice.
+_PAUSES_S = (1.0, 5.0, 20.0)
 # In a base where documents change all the time no pass finds nothing left; what the last one leaves, `settle` does.
 # Source: own choice.
 _MOST_PASSES = 5
@@ -155,32 +158,40 @@ class Reindex:
 
     def _fill(self, record: DocumentRecord, target: VectorStore, into: ChunkVectors) -> bool:
         """The record's generation is in `target`; False when its text cannot be had any more, or not be embedded."""
-        path, doc_id, generation = record.file_path, record.doc_id, record.generation
-        if generation is None:
+        doc_id, generation, chunks = record.doc_id, record.generation, self._chunks_of(record)
+        if generation is None or chunks is None:
             return False
-        try:
-            stored = self._objects.read(path, max_bytes=self._max_document_bytes)
-        except AccessRefused:
-            return False
-        # Another content is another generation: whoever follows the bucket's event will commit it.
-        if (
-            stored is None
-            or stored.truncated
-            or stored.info.etag != record.etag
-            or first_invalid_byte(stored.body) is not None
-        ):
-            return False
-        chunks = cut(FrontmatterParser(log_problems=False).read(stored.body.decode(), path=path), path, self._embedder)
         vectors: dict[str, Vector] = {}
-        for source in self._sources:
-            vectors.update(source.embeddings(doc_id, generation))
-        try:
-            into.embed_missing(chunks, vectors)
-        except InvalidInput as error:
-            _logger.warning("document_left_out", extra={"path": path, "doc_id": doc_id, "reason": str(error)})
-            return False
-        target.write(doc_id, generation, path, with_vectors(chunks, vectors))
+        for pause_s in (*_PAUSES_S, None):
+            try:
+                for source in self._sources:
+                    vectors.update(source.embeddings(doc_id, generation))
+                into.embed_missing(chunks, vectors)
+                target.write(doc_id, generation, record.file_path, with_vectors(chunks, vectors))
+                break
+            except InvalidInput as error:
+                extra = {"path": record.file_path, "doc_id": doc_id, "reason": str(error)}
+                _logger.warning("document_left_out", extra=extra)
+                return False
+            except DependencyUnavailable:
+                if pause_s is None:
+                    raise
+                self._sleep(pause_s)
         return True
+
+    def _chunks_of(self, record: DocumentRecord) -> Sequence[Chunk] | None:
+        """The chunks of the content that the record describes, None when it is not there to be had."""
+        try:
+            stored = self._objects.read(record.file_path, max_bytes=self._max_document_bytes)
+        except AccessRefused:
+            return None
+        # Another content is another generation: whoever follows the bucket's event will commit it.
+        if stored is None or stored.truncated or stored.info.etag != record.etag:
+            return None
+        if first_invalid_byte(stored.body) is not None:
+            return None
+        parsed = FrontmatterParser(log_problems=False).read(stored.body.decode(), path=record.file_path)
+        return cut(parsed, record.file_path, self._embedder)
 
     def _is_current(self, record: DocumentRecord) -> bool:
         return (
