@@ -180,11 +180,7 @@ class SearchResult:
 
 
 class VectorStore(Protocol):
-    """Chunks with vectors of one embedder. Holds no truth: what it returns must be checked against the registry.
-
-    Each embedder has an index of its own, and a store never shows or touches another's. `notes`, `note`, `write` and
-    `search` raise OtherEmbedder while there is none of its own but another's: its documents are not embedded yet.
-    """
+    """One embedder's chunks; the registry says which count. OtherEmbedder: only another embedder has an index here."""
 
     def notes(self) -> Mapping[str, Json]:
         """What was noted with the index, such as the embedder of its vectors; empty when nothing was. One call."""
@@ -213,10 +209,7 @@ class RebuildableVectorStore(VectorStore, Protocol):
     """A VectorStore whose index can be built beside what is searched, and take its place once it is whole."""
 
     def begin_rebuild(self) -> "RebuildableVectorStore":
-        """A store over this embedder's index in the making, unsearched; an unfinished one is gone on with.
-
-        What others write meanwhile goes into the current index.
-        """
+        """A store over the index in the making, which nobody searches; an unfinished one is gone on with."""
 
     def finish_rebuild(self) -> None:
         """What was built is the index, with its notes, from one search to the next. Raises Conflict without one."""

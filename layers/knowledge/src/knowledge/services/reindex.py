@@ -1,7 +1,7 @@
 """Embedding a whole base again, for another embedder, another store or another version, while lookups go on.
 
 An index is built beside the one that is searched. It holds each document's current generation under the same id, with
-vectors of its own: so the registry stays as it is, and both indices are right. Source: docs/adr/0012.
+vectors of its own: so the registry stays as it is, and both indices are right. Source: docs/adr/0014.
 """
 
 import logging
