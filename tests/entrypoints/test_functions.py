@@ -3,6 +3,7 @@
 import base64
 import importlib.util
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -122,6 +123,7 @@ def test_maintenance_calibrates_what_was_uploaded_and_lookups_go_by_it(aws: Simp
     event = json.loads((ROOT / "events" / "maintenance.json").read_text())
     figures = maintenance(event)["calibration"]
     [noted] = aws.s3.list_objects_v2(Bucket=BUCKET, Prefix="_index/vectors.notes/")["Contents"]
+    assert re.fullmatch(r"_index/vectors\.notes/[0-9a-f]{8}\.json", noted["Key"])  # of one embedder
     notes = json.loads(aws.s3.get_object(Bucket=BUCKET, Key=noted["Key"])["Body"].read())
     assert {**notes["calibration"], "is_noted": True} == figures
     decision = body_of(lookup(json_event("POST", "/lookup", {"query": "why are cats grey", "explain": True})))
