@@ -4,7 +4,8 @@ Heavy adapters are imported inside the function that needs them: a function load
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import boto3
@@ -21,10 +22,12 @@ from knowledge.config import (
     MaintenanceSettings,
     Settings,
 )
+from knowledge.errors import ConfigError
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
+    from knowledge.adapters.openai_endpoint import ApiKey
     from knowledge.entrypoints.read_http import ReadServices
     from knowledge.entrypoints.s3_events import IndexerServices
     from knowledge.ports import DocumentRegistry, Embedder, ObjectStore, RebuildableVectorStore
@@ -38,6 +41,9 @@ if TYPE_CHECKING:
 _UPLOAD_EMBED_BUDGET_S = 18.0
 # Source: AWS Lambda quotas: an answer holds at most 6 MB; as a JSON string, quotes and line ends take twice their size.
 _MAX_INLINE_BYTES = 5 * 1024 * 1024 // 2
+# Models that make vectors of the length they are asked for; others may refuse to be asked. Source: OpenAI API
+# reference, "Create embeddings", parameter `dimensions`.
+_SHORTENED_ON_REQUEST = "text-embedding-3"
 
 
 def authentication() -> "Authentication":
@@ -60,7 +66,7 @@ def documents() -> "Documents":
     return Documents(
         objects,
         registry,
-        _converger(settings, objects, registry),
+        _converger(settings, objects, registry, *_semantics(settings, objects)),
         settings.base,
         max_document_bytes=settings.max_document_bytes,
         embed_budget_s=_UPLOAD_EMBED_BUDGET_S,
@@ -76,16 +82,16 @@ def reindex(running: Mapping[str, str]) -> "Reindex":
 
     settings, before = IndexerSettings.from_env(os.environ), IndexerSettings.from_env(running)
     objects, registry = _objects(settings), _registry(settings)
-    embedder = _embedder(settings)
-    has_vectors = before != settings and _embedder(before).name == embedder.name
+    embedder, vectors = _semantics(settings, objects)
+    other_embedder, other_vectors = _semantics(before, objects)
     return Reindex(
         objects,
         registry,
-        _converger(settings, objects, registry),
-        _vectors(settings, objects),
+        _converger(settings, objects, registry, embedder, vectors),
+        vectors,
         embedder,
         max_document_bytes=settings.max_document_bytes,
-        copied_from=_vectors(before, objects) if has_vectors else None,
+        copied_from=other_vectors if before != settings and other_embedder.name == embedder.name else None,
     )
 
 
@@ -96,7 +102,8 @@ def indexer() -> "IndexerServices":
 
     settings = IndexerSettings.from_env(os.environ)
     _configure_logging(settings)
-    converger = _converger(settings, _objects(settings), _registry(settings))
+    objects = _objects(settings)
+    converger = _converger(settings, objects, _registry(settings), *_semantics(settings, objects))
     queue = SqsEventQueue(boto3.client("sqs", config=aws_client_config()), settings.queue_url)
     return IndexerServices(converger, queue, settings.max_receive_count)
 
@@ -122,7 +129,7 @@ def read_services() -> "ReadServices":
         max_staleness_s=settings.catalog_max_staleness_s,
     )
     index.start_loading()
-    semantic = SemanticSearch(_embedder(settings), _vectors(settings, objects), registry, base)
+    semantic = SemanticSearch(*_semantics(settings, objects), registry, base)
     lookup = Lookup(
         index, semantic, load_wait_s=settings.catalog_load_wait_s, semantic_timeout_s=settings.semantic_timeout_s
     )
@@ -138,7 +145,7 @@ def maintenance() -> "Calibration":
     settings = MaintenanceSettings.from_env(os.environ)
     _configure_logging(settings)
     objects, base = _objects(settings), settings.base
-    semantic = SemanticSearch(_embedder(settings), _vectors(settings, objects), _registry(settings), base)
+    semantic = SemanticSearch(*_semantics(settings, objects), _registry(settings), base)
     return Calibration(semantic, OwnSentences(objects, base, max_document_bytes=settings.max_document_bytes))
 
 
@@ -164,27 +171,88 @@ def _registry(settings: KnowledgeSettings, client: "DynamoDBClient | None" = Non
     return DynamoDocumentRegistry(client or _dynamodb_client(), settings.table_name)
 
 
+def _semantics(settings: KnowledgeSettings, objects: "ObjectStore") -> "tuple[Embedder, RebuildableVectorStore]":
+    """The embedder and the vector store that were chosen; a process needs each once."""
+    embedder = _embedder(settings)
+    match settings.vector_store:
+        case "embedded":
+            from knowledge.adapters.embedded_vectors import EmbeddedVectorStore
+
+            return embedder, EmbeddedVectorStore(objects, embedder=embedder.name)
+        case "opensearch":
+            from knowledge.adapters.opensearch_client import opensearch_client
+            from knowledge.adapters.opensearch_vectors import OpenSearchVectorStore
+
+            service = None if settings.opensearch_service == "none" else settings.opensearch_service
+            with _named("OPENSEARCH_URL"):
+                url, region = settings.opensearch_url or "", boto3.Session().region_name
+                client = opensearch_client(url, service=service, region=region)
+            return embedder, OpenSearchVectorStore(
+                client,
+                alias=settings.opensearch_alias,
+                dimension=embedder.dimension,
+                embedder=embedder.name,
+                serverless=service == "aoss",
+            )
+
+
 def _embedder(settings: KnowledgeSettings) -> "Embedder":
     match settings.embedder:
         case "local":
             from knowledge.adapters.local_embedder import LocalEmbedder
 
             return LocalEmbedder()
+        case "bedrock":
+            from knowledge.adapters.bedrock_embedder import BedrockEmbedder, bedrock_client_config
+
+            client = boto3.client("bedrock-runtime", config=bedrock_client_config())
+            with _named("EMBEDDING_MODEL, EMBEDDING_DIMENSION"):
+                return BedrockEmbedder(client, settings.embedding_model or "", dimension=settings.embedding_dimension)
+        case "openai":
+            from knowledge.adapters.openai_embedder import OpenAIEmbedder
+
+            model = settings.embedding_model or ""
+            with _named("EMBEDDING_URL, EMBEDDING_API_KEY, EMBEDDING_QUERY_PREFIX, EMBEDDING_PASSAGE_PREFIX"):
+                return OpenAIEmbedder(
+                    settings.embedding_url or "",
+                    model,
+                    api_key=_api_key(settings),
+                    dimension=settings.embedding_dimension or 0,
+                    max_tokens=settings.embedding_max_tokens,
+                    query_model=settings.embedding_query_model,
+                    query_prefix=settings.embedding_query_prefix,
+                    passage_prefix=settings.embedding_passage_prefix,
+                    ask_for_dimension=model.startswith(_SHORTENED_ON_REQUEST),
+                )
 
 
-def _vectors(settings: KnowledgeSettings, objects: "ObjectStore") -> "RebuildableVectorStore":
-    match settings.vector_store:
-        case "embedded":
-            from knowledge.adapters.embedded_vectors import EmbeddedVectorStore
+def _api_key(settings: KnowledgeSettings) -> "ApiKey":
+    key = settings.embedding_api_key.get_secret_value() if settings.embedding_api_key else None
+    if key is None or not key.startswith("arn:"):
+        return key
+    from knowledge.adapters.secrets_manager import Secret
 
-            return EmbeddedVectorStore(objects, embedder=_embedder(settings).name)
+    return Secret(boto3.client("secretsmanager", config=aws_client_config()), key)
 
 
-def _converger(settings: DocumentSettings, objects: "ObjectStore", registry: "DocumentRegistry") -> "Converger":
+@contextmanager
+def _named(variables: str) -> Iterator[None]:
+    """What an adapter cannot be made with is said with the variables that it came from."""
+    try:
+        yield
+    except ConfigError as error:
+        raise ConfigError(f"{variables}: {error}") from error
+
+
+def _converger(
+    settings: DocumentSettings,
+    objects: "ObjectStore",
+    registry: "DocumentRegistry",
+    embedder: "Embedder",
+    vectors: "RebuildableVectorStore",
+) -> "Converger":
     from knowledge.services.converge import Converger
     from knowledge.services.preparation import Preparation
 
-    preparation = Preparation(
-        objects, _vectors(settings, objects), _embedder(settings), max_document_bytes=settings.max_document_bytes
-    )
+    preparation = Preparation(objects, vectors, embedder, max_document_bytes=settings.max_document_bytes)
     return Converger(objects, registry, preparation, settings.base)

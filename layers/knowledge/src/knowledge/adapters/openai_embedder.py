@@ -5,7 +5,7 @@ from hashlib import sha256
 
 from knowledge.adapters.backoff import Backoff
 from knowledge.adapters.batching import CallLimits, embed_in_batches
-from knowledge.adapters.openai_endpoint import DEPENDENCY, OpenAIEndpoint
+from knowledge.adapters.openai_endpoint import DEPENDENCY, ApiKey, OpenAIEndpoint
 from knowledge.domain.question_centring import QuestionCentring
 from knowledge.errors import ConfigError
 from knowledge.parsing.tokens import estimate_tokens
@@ -31,7 +31,7 @@ class OpenAIEmbedder:
         base_url: str,
         model: str,
         *,
-        api_key: str | None,
+        api_key: ApiKey,
         dimension: int,
         max_tokens: int,
         query_model: str | None = None,

@@ -6,7 +6,7 @@ module in an error or a log: an endpoint may repeat what it was sent, the key in
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import urllib3
 from pydantic import BaseModel, FiniteFloat, ValidationError
@@ -19,6 +19,9 @@ from knowledge.errors import ConfigError, DependencyUnavailable, InvalidInput
 from knowledge.ports import Vector
 
 DEPENDENCY = "embedding endpoint"
+
+# The key, none, or what gives it for each call, such as a secret that is rotated.
+ApiKey = str | Callable[[], str] | None
 
 # Source: own choice; a few connections for the threads of one process.
 _CONNECTIONS = 8
@@ -53,14 +56,16 @@ class _ErrorAnswer(BaseModel):
 class OpenAIEndpoint:
     """One endpoint. Safe to use from several threads."""
 
-    def __init__(self, base_url: str, *, api_key: str | None, timeout_s: float, backoff: Backoff) -> None:
+    def __init__(self, base_url: str, *, api_key: ApiKey, timeout_s: float, backoff: Backoff) -> None:
         """Makes no call. `base_url` is what comes before `/embeddings`; `timeout_s` how long it may be silent.
 
         Raises:
             ConfigError: the URL or the key cannot be used.
         """
         self._url = _embeddings_url(base_url)
-        self._headers = {"Content-Type": "application/json", "Accept": "application/json", **_authorization(api_key)}
+        self._key = api_key if callable(api_key) else None
+        fixed = _authorization(None if callable(api_key) else api_key)
+        self._headers = {"Content-Type": "application/json", "Accept": "application/json", **fixed}
         self._backoff = backoff
         timeout = urllib3.Timeout(connect=_CONNECT_TIMEOUT_S, read=timeout_s)
         self._pool = urllib3.PoolManager(num_pools=1, maxsize=_CONNECTIONS, timeout=timeout, retries=False)
@@ -78,7 +83,8 @@ class OpenAIEndpoint:
         if dimension is not None:
             request["dimensions"] = dimension
         body = json.dumps(request).encode()
-        response = self._backoff.run(lambda: self._post(body))
+        headers = {**self._headers, **self._current_authorization()}
+        response = self._backoff.run(lambda: self._post(body, headers))
         if response.status in _REFUSED_INPUT and may_be_too_long(texts, max_tokens):
             raise InvalidInput(f"{model} refused a text, most likely as longer than {max_tokens} tokens")
         if response.status != 200:
@@ -92,10 +98,18 @@ class OpenAIEndpoint:
             raise DependencyUnavailable(DEPENDENCY, message)
         return [item.embedding for item in items]
 
-    def _post(self, body: bytes) -> urllib3.BaseHTTPResponse:
+    def _current_authorization(self) -> Mapping[str, str]:
+        if self._key is None:
+            return {}
+        try:
+            return _authorization(self._key())
+        except ConfigError as error:
+            raise DependencyUnavailable(DEPENDENCY, str(error)) from None
+
+    def _post(self, body: bytes, headers: Mapping[str, str]) -> urllib3.BaseHTTPResponse:
         """The answer of one call, unless trying again may help. Redirects are not followed: the key is for one host."""
         try:
-            response = self._pool.request("POST", self._url, body=body, headers=self._headers, redirect=False)
+            response = self._pool.request("POST", self._url, body=body, headers=headers, redirect=False)
         except HTTPError as error:
             # A refused connection counts as timed out in the hierarchy of urllib3.
             is_timeout = isinstance(error, TimedOut) and not isinstance(error, NewConnectionError)
