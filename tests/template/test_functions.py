@@ -14,6 +14,7 @@ from knowledge.config import (
     MaintenanceSettings,
     Settings,
 )
+from tests.template.evaluation import evaluated
 
 Json = dict[str, Any]
 
@@ -63,9 +64,9 @@ def test_a_function_is_told_exactly_what_its_settings_read(functions: Json, name
 
 
 @each_function
-def test_the_defaults_of_the_template_are_settings_that_can_be_used(functions: Json, template: Json, name: str) -> None:
-    variables = functions[name]["Environment"]["Variables"]
-    environment = {key: _default(value, template) for key, value in variables.items()}
+def test_the_defaults_of_the_template_are_settings_that_can_be_used(template: Json, name: str) -> None:
+    variables = evaluated(template, {})[f"{name.capitalize()}Function"]["Properties"]["Environment"]["Variables"]
+    environment = {key: value if isinstance(value, str) else value["Ref"] for key, value in variables.items()}
     settings = SETTINGS[name].from_env(environment)
     assert settings.log_level == "INFO"
 
@@ -111,8 +112,15 @@ def test_the_authorizer_may_only_get_an_item(functions: Json, resources: Json) -
 
 def test_the_function_that_reads_cannot_write(functions: Json, resources: Json) -> None:
     reading = ("s3:Get*", "s3:List*", "dynamodb:Get*", "dynamodb:BatchGet*", "dynamodb:Query")
+    # Of a domain it may reach what test_choices says; of a collection, what the data access policy allows.
+    searching = ("es:ESHttpGet", "es:ESHttpPost", "aoss:APIAccessAll")
+    embedding = ("bedrock:InvokeModel", "secretsmanager:GetSecretValue")
     actions = _actions(functions, resources, "lookup")
-    assert {action for action in actions if not any(fnmatch.fnmatch(action, allowed) for allowed in reading)} == set()
+    assert {
+        action
+        for action in actions
+        if not any(fnmatch.fnmatch(action, one) for one in (*reading, *searching, *embedding))
+    } == set()
 
 
 def test_only_the_upload_function_can_put_a_document_and_only_delete_can_delete_one(
@@ -160,7 +168,10 @@ def _role(functions: Json, resources: Json, name: str) -> Json:
 
 
 def _statements(functions: Json, resources: Json, name: str) -> Iterator[Json]:
-    for policy in _role(functions, resources, name)["Policies"]:
+    """Of the role itself, and of every policy that may be attached to it."""
+    role = functions[name]["Role"]["Fn::GetAtt"][0]
+    attached = [r["Properties"] for r in resources.values() if r["Type"] == "AWS::IAM::Policy"]
+    for policy in (*resources[role]["Properties"]["Policies"], *(p for p in attached if {"Ref": role} in p["Roles"])):
         yield from policy["PolicyDocument"]["Statement"]
 
 
@@ -170,9 +181,3 @@ def _actions(functions: Json, resources: Json, name: str) -> set[str]:
 
 def _list(value: object) -> list[Any]:
     return value if isinstance(value, list) else [value]
-
-
-def _default(value: object, template: Json) -> str:
-    if isinstance(value, dict):
-        return str(template["Parameters"].get(value["Ref"], {}).get("Default", value["Ref"].lower()))
-    return str(value)
