@@ -41,10 +41,11 @@ help:  ## list the targets
 # Running it
 
 LOCAL_CLOUD = .venv/bin/python -m tools.local_cloud
+IN_STORE = $(if $(STORE),--store "$(STORE)")
 
 .PHONY: run
-run: .venv/$(MADE) $(CLOUD_ENVS)  ## start everything on this machine and show requests until Ctrl-C (PORT=4566)
-	@exec $(LOCAL_CLOUD) run --port $(PORT)
+run: .venv/$(MADE) $(CLOUD_ENVS)  ## start everything on this machine and show requests until Ctrl-C (PORT=4566, STORE=opensearch)
+	@exec $(LOCAL_CLOUD) run --port $(PORT) $(IN_STORE)
 
 .PHONY: stop
 stop: .venv/$(MADE)  ## end what `make run` started, from another terminal or after a crash
@@ -103,9 +104,9 @@ test: .venv/$(MADE)  ## every test that needs neither network nor the local clou
 	.venv/bin/pytest -m "not e2e and not bench and not built and not container" $(ARGS)
 
 .PHONY: e2e
-e2e: .venv/$(MADE) $(CLOUD_ENVS)  ## the deployed stack on the local cloud, over HTTP and S3; then the built layers
+e2e: .venv/$(MADE) $(CLOUD_ENVS)  ## the deployed stack on the local cloud, over HTTP and S3 (STORE=opensearch); then the built layers
 	$(LOCAL_CLOUD) build
-	$(LOCAL_CLOUD) exec --port $(PORT) .venv/bin/pytest -m "e2e or built" $(ARGS)
+	$(LOCAL_CLOUD) exec --port $(PORT) $(IN_STORE) .venv/bin/pytest -m "e2e or built" $(ARGS)
 
 .PHONY: bench
 bench: .venv/$(MADE) $(CLOUD_ENVS)  ## measure, against the local cloud where S3 is needed, and print the figures

@@ -15,10 +15,11 @@ from typing import Any
 import boto3
 
 from tools import create_token
-from tools.local_cloud import container, functions, places, running, seed, shown, stack
+from tools.local_cloud import container, functions, places, running, seed, shown, stack, vectors
 from tools.local_cloud.ministack import Ministack, Request
 from tools.local_cloud.places import CLOUD, OUTPUTS, TOKEN, Problem
 from tools.local_cloud.shown import step
+from tools.opensearch_node import service
 
 
 def main() -> int:
@@ -49,6 +50,7 @@ def _parser() -> argparse.ArgumentParser:
     within.set_defaults(command=_exec)
     for parser_with_port in (run, within):
         parser_with_port.add_argument("--port", type=int, default=4566, help="of 127.0.0.1 (default: %(default)s)")
+        parser_with_port.add_argument("--store", choices=vectors.STORES, help="of vectors (default: embedded)")
 
     stop = commands.add_parser("stop", help="end what runs, or what an earlier run left behind")
     stop.set_defaults(command=_stop)
@@ -68,7 +70,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _run(options: argparse.Namespace) -> int:
     printer = shown.RequestPrinter()
-    with _local_cloud(options.port, printer, introduce=True) as ministack:
+    with _local_cloud(options.port, options.store, printer, introduce=True) as ministack:
         printer.enabled = True
         try:
             ministack.wait()
@@ -80,13 +82,17 @@ def _run(options: argparse.Namespace) -> int:
 def _exec(options: argparse.Namespace) -> int:
     cloud = running.read()
     if cloud and cloud.runner and OUTPUTS.exists():
+        _turn_this_process_to(cloud.port)
+        if options.store not in (None, store := stack.parameter("VectorStore")):
+            raise Problem(f"The local cloud that is running keeps its vectors in the store {store}. End it: make stop")
         return subprocess.run(options.program, env=places.process_environment(cloud.port), check=False).returncode
-    with _local_cloud(options.port, shown.RequestPrinter()):
+    with _local_cloud(options.port, options.store, shown.RequestPrinter()):
         return subprocess.run(options.program, env=places.process_environment(options.port), check=False).returncode
 
 
 def _stop(_: argparse.Namespace) -> int:
-    print("Stopped." if running.stop() else "Nothing was running.")
+    stopped = [running.stop(), service.stop_lent()]
+    print("Stopped." if any(stopped) else "Nothing was running.")
     return 0
 
 
@@ -108,20 +114,23 @@ def _sam_local(options: argparse.Namespace) -> int:
 
 
 @contextmanager
-def _local_cloud(port: int, on_request: Callable[[Request], None], *, introduce: bool = False) -> Iterator[Ministack]:
-    """The stack is up, holds the seed, and its outputs and an admin token are on file."""
+def _local_cloud(
+    port: int, store: str | None, on_request: Callable[[Request], None], *, introduce: bool = False
+) -> Iterator[Ministack]:
+    """The stack is up, holds the seed, and its outputs and an admin token are on file. No `store` is "embedded"."""
     running.clear_leftovers()
     OUTPUTS.unlink(missing_ok=True)
     _turn_this_process_to(port)
-    with Ministack(port, on_request) as ministack:
+    with vectors.chosen(store or "embedded") as parameters, Ministack(port, on_request) as ministack:
         with step("build"):
             stack.build(stack.LOCAL_BUILD, python=places.program("ministack", "python"))
         with step("deploy"):
-            stack.deploy(stack.LOCAL_BUILD, dict(os.environ))
+            stack.deploy(stack.LOCAL_BUILD, parameters, dict(os.environ))
             stack.apply_gateway_responses()
             stack.spare_processors()
             outputs = stack.outputs(port)
             token, prefix = _ensure_token(outputs["TableName"]), stack.parameter("KnowledgeBasePath")
+        vectors.restore()
         total, dropped = seed.ingest(outputs["BucketName"], outputs["TableName"], prefix)
         print(f"{total} seed documents are indexed, {dropped} of them new or changed")
         OUTPUTS.write_text(json.dumps(outputs, indent=2) + "\n")

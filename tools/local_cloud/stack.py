@@ -39,10 +39,11 @@ def build(directory: Path, *, python: str | None = None) -> bool:
     return True
 
 
-def deploy(directory: Path, environment: Mapping[str, str]) -> bool:
-    """The stack in the local AWS is what `directory` holds; False when it already was."""
+def deploy(directory: Path, parameters: Mapping[str, str], environment: Mapping[str, str]) -> bool:
+    """The stack in the local AWS is what `directory` holds, with these parameters; False when it already was."""
     client = boto3.client("cloudformation")
-    source = (directory / "fingerprint").read_text()
+    given = [f'{name}="{value}"' for name, value in sorted(parameters.items())]
+    source = hashlib.sha256("\n".join([(directory / "fingerprint").read_text(), *given]).encode()).hexdigest()
     status, deployed_source = _state(client)
     if status in _USABLE and deployed_source == source:
         return False
@@ -51,6 +52,7 @@ def deploy(directory: Path, environment: Mapping[str, str]) -> bool:
         client.get_waiter("stack_delete_complete").wait(StackName=STACK, WaiterConfig={"Delay": 1, "MaxAttempts": 60})
     arguments = ["--template", str(directory / "template.yaml"), "--no-confirm-changeset", "--no-progressbar"]
     arguments += ["--no-fail-on-empty-changeset", "--tags", f"{_SOURCE_TAG}={source}"]
+    arguments += ["--parameter-overrides", *given]
     _sam(["deploy", *arguments], environment)
     return True
 

@@ -4,7 +4,7 @@ import argparse
 import sys
 
 from tools.local_cloud.places import Problem
-from tools.opensearch_node import assembly, container, node
+from tools.opensearch_node import node, service
 
 
 def main() -> int:
@@ -18,7 +18,7 @@ def main() -> int:
     start = commands.add_parser("start", help="start it, or say where it runs; the first time takes about a minute")
     start.add_argument("--port", type=int, default=9200, help="of 127.0.0.1 (default: %(default)s)")
     start.add_argument("--from", dest="origin", choices=["docker", "maven"], help="instead of the first that works")
-    start.set_defaults(command=_start)
+    start.set_defaults(command=lambda options: _say(service.start(options.port, options.origin)))
     stop = commands.add_parser("stop", help="end it; its data stays")
     stop.set_defaults(command=lambda _: _stop())
     wipe = commands.add_parser("wipe", help="end it and remove its data")
@@ -33,32 +33,19 @@ def main() -> int:
         return 1
 
 
-def _start(options: argparse.Namespace) -> int:
-    url = node.running_url()
-    if url is None:
-        node.refuse_taken_port(options.port)
-        if options.origin == "docker" or (options.origin is None and container.is_possible()):
-            container.start(options.port)
-        else:
-            assembly.assemble()
-            node.start(options.port)
-        url = node.wait_until_ready(options.port)
-    print(url)
+def _say(text: str) -> int:
+    print(text)
     return 0
 
 
 def _stop() -> int:
-    stopped = [container.stop(), node.stop()]
-    print("Stopped." if any(stopped) else "Nothing was running.")
-    return 0
+    return _say("Stopped." if service.stop() else "Nothing was running.")
 
 
 def _wipe() -> int:
     _stop()
-    container.wipe()
-    node.wipe()
-    print("Its data is gone.")
-    return 0
+    service.wipe()
+    return _say("Its data is gone.")
 
 
 def _url() -> int:

@@ -18,6 +18,9 @@ VERSION = "2.19.1"
 FOLDER = LOCAL / "opensearch"
 HOME = FOLDER / "home"
 
+# From the port of HTTP to that of the transport between nodes.
+TRANSPORT = 100
+
 _RECORD = FOLDER / "running.json"
 _LOG = FOLDER / "node.log"
 _READY_TIMEOUT_S = 90
@@ -56,11 +59,19 @@ def record_port(port: int, process: psutil.Process | None = None) -> None:
     _RECORD.write_text(json.dumps(record))
 
 
+def is_free(port: int) -> bool:
+    """Nobody listens there, nor where a node on that port would talk to other nodes."""
+    for one in (port, port + TRANSPORT):
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", one)) == 0:
+                return False
+    return True
+
+
 def refuse_taken_port(port: int) -> None:
-    """Nobody listens there. Raises Problem otherwise."""
-    with socket.socket() as probe:
-        if probe.connect_ex(("127.0.0.1", port)) == 0:
-            raise Problem(f"Port {port} is taken by another program. Choose one: make opensearch PORT=9201")
+    """Raises Problem when `port` is not free."""
+    if not is_free(port):
+        raise Problem(f"Port {port} is taken by another program. Choose one: make opensearch PORT=9201")
 
 
 def start(port: int) -> None:
@@ -75,7 +86,7 @@ def start(port: int) -> None:
         "discovery.type": "single-node",
         "network.host": "127.0.0.1",
         "http.port": port,
-        "transport.port": port + 100,
+        "transport.port": port + TRANSPORT,
         "path.data": folders["data"],
         "path.logs": folders["logs"],
         "action.auto_create_index": "false",

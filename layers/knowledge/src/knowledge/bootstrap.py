@@ -95,6 +95,12 @@ def reindex(running: Mapping[str, str]) -> "Reindex":
     )
 
 
+def stores() -> "tuple[DocumentRegistry, VectorStore]":
+    """For programs that compare what is indexed with the vectors there are; they run with the indexer's settings."""
+    settings = IndexerSettings.from_env(os.environ)
+    return _registry(settings), _semantics(settings, _objects(settings))[1]
+
+
 def indexer() -> "IndexerServices":
     """For the function that follows the bucket's events."""
     from knowledge.adapters.sqs import SqsEventQueue
