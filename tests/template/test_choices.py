@@ -60,6 +60,11 @@ def granted(resources: Json) -> dict[str, set[str]]:
     return found
 
 
+def paths(statement: Json) -> set[str]:
+    """Of the domain's API, for which the statement holds."""
+    return {resource["Fn::Sub"].removeprefix("${OpenSearchDomainArn}/") for resource in statement["Resource"]}
+
+
 @each_store
 @each_embedder
 def test_every_combination_is_accepted_and_its_functions_start(template: Json, store: str, embedder: str) -> None:
@@ -105,14 +110,12 @@ def test_lookups_can_only_search_an_existing_domain_and_the_others_write_only_th
     assert set(policies) == {"DomainReaders", "DomainWriters"}
     assert [role["Ref"] for role in policies["DomainReaders"]["Roles"]] == [READER]
     assert {role["Ref"] for role in policies["DomainWriters"]["Roles"]} == WRITERS
-    [reading] = policies["DomainReaders"]["PolicyDocument"]["Statement"]
-    assert {resource["Fn::Sub"] for resource in reading["Resource"]} == {
-        "${OpenSearchDomainArn}/${OpenSearchAlias}/_mapping",
-        "${OpenSearchDomainArn}/${OpenSearchAlias}/_msearch",
-    }
+    reading, searching = policies["DomainReaders"]["PolicyDocument"]["Statement"]
+    assert reading["Action"] == "es:ESHttpGet"
+    assert paths(reading) == {"${OpenSearchAlias}/*", "${OpenSearchAlias}-*"}
+    assert paths(searching) == {"${OpenSearchAlias}/_msearch", "${OpenSearchAlias}-*/_msearch"}
     [writing] = policies["DomainWriters"]["PolicyDocument"]["Statement"]
-    paths = {resource["Fn::Sub"].removeprefix("${OpenSearchDomainArn}/") for resource in writing["Resource"]}
-    assert paths == {"${OpenSearchAlias}/*", "${OpenSearchAlias}-*", "_alias/${OpenSearchAlias}", "_aliases"}
+    assert paths(writing) == {"${OpenSearchAlias}/*", "${OpenSearchAlias}-*", "_alias/${OpenSearchAlias}*", "_aliases"}
 
 
 def test_a_new_domain_is_encrypted_and_open_to_the_functions_alone(template: Json) -> None:
@@ -121,12 +124,12 @@ def test_a_new_domain_is_encrypted_and_open_to_the_functions_alone(template: Jso
     assert properties["EncryptionAtRestOptions"] == properties["NodeToNodeEncryptionOptions"] == {"Enabled": True}
     assert properties["DomainEndpointOptions"]["EnforceHTTPS"] is True
     assert "TLS-1-2" in properties["DomainEndpointOptions"]["TLSSecurityPolicy"]
-    reading, writing = properties["AccessPolicies"]["Statement"]
-    for statement, roles in ((reading, {READER}), (writing, WRITERS)):
+    reading, searching, writing = properties["AccessPolicies"]["Statement"]
+    for statement, roles in ((reading, {READER}), (searching, {READER}), (writing, WRITERS)):
         assert statement["Effect"] == "Allow"
         assert {principal["Fn::GetAtt"][0] for principal in statement["Principal"]["AWS"]} == roles
-        assert all(action.startswith("es:ESHttp") for action in statement["Action"])
-    assert "_bulk" not in str(reading)
+    assert (reading["Action"], searching["Action"]) == ("es:ESHttpGet", "es:ESHttpPost")
+    assert all(resource["Fn::Sub"].endswith("/_msearch") for resource in searching["Resource"])
     # Its content is made again from the bucket; kept after the stack it would cost money that nobody looks at.
     assert domain["DeletionPolicy"] == domain["UpdateReplacePolicy"] == "Delete"
 

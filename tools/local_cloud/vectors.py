@@ -49,15 +49,15 @@ def restore() -> None:
     subprocess.run([sys.executable, "-m", "tools.reindex"], cwd=ROOT, check=False)
     if missing := _without_vectors():
         raise Problem(
-            f"These documents have no vectors in this store, so nobody finds them by meaning: {', '.join(missing)}.\n"
+            f"{len(missing)} documents have no vectors in this store and cannot be found by meaning: {missing[0]} ...\n"
             "Use the store that has them (make run, or make run STORE=opensearch), or begin anew: make clean"
         )
 
 
 def _without_vectors() -> list[str]:
     """Paths of documents that were indexed and of whose vectors the store has none."""
-    os.environ.update(functions.configuration("indexer")["Environment"]["Variables"])
-    registry, vectors = bootstrap.stores()
+    settings = functions.configuration("indexer")["Environment"]["Variables"]
+    registry, vectors = bootstrap.stores(settings)
     found: list[str] = []
     cursor: str | None = None
     while True:

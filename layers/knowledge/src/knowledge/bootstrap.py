@@ -95,9 +95,9 @@ def reindex(running: Mapping[str, str]) -> "Reindex":
     )
 
 
-def stores() -> "tuple[DocumentRegistry, VectorStore]":
-    """For programs that compare what is indexed with the vectors there are; they run with the indexer's settings."""
-    settings = IndexerSettings.from_env(os.environ)
+def stores(environment: Mapping[str, str]) -> "tuple[DocumentRegistry, VectorStore]":
+    """For programs that compare what is indexed with the vectors there are; `environment` is the indexer's."""
+    settings = IndexerSettings.from_env(environment)
     return _registry(settings), _semantics(settings, _objects(settings))[1]
 
 
