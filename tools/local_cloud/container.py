@@ -7,8 +7,9 @@ import shutil
 import subprocess
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from samtranslator.yaml_helper import yaml_parse
 
@@ -24,8 +25,15 @@ def invoke(name: str, event: Path, port: int) -> int:
     _need_image()
     if stack.build(stack.LAMBDA_BUILD):
         print("built the layers for Lambda")
-    with _reachable_from_containers(port) as endpoint:
-        settings = functions.configuration(name)["Environment"]["Variables"] | {"AWS_ENDPOINT_URL": endpoint}
+    settings = functions.configuration(name)["Environment"]["Variables"]
+    local = {"AWS_ENDPOINT_URL": places.endpoint(port)}
+    if settings.get("VECTOR_STORE") == "opensearch":
+        local["OPENSEARCH_URL"] = settings["OPENSEARCH_URL"]
+    with ExitStack() as forwarding:
+        settings |= {
+            variable: forwarding.enter_context(_reachable_from_containers(urlsplit(url).port or 80))
+            for variable, url in local.items()
+        }
         variables = CLOUD / "sam-local-variables.json"
         variables.write_text(json.dumps({logical_id: settings}))
         command = [places.program("sam", "sam"), "local", "invoke", logical_id, "--skip-pull-image"]
@@ -65,7 +73,7 @@ def _need_image() -> None:
 
 @contextmanager
 def _reachable_from_containers(port: int) -> Iterator[str]:
-    """The local cloud listens on 127.0.0.1 alone; meanwhile it is also reached at the URL given, by containers."""
+    """What listens on that port of 127.0.0.1 alone is meanwhile also reached at the URL given, by containers."""
     address = _bridge_address()
     loop = asyncio.new_event_loop()
 
