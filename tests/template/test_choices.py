@@ -179,6 +179,7 @@ def test_the_api_key_is_named_and_never_stands_in_the_environment(template: Json
         ),
         ({**DOMAIN, "OpenSearchEndpoint": "http://search.example.org"}, "OpenSearchEndpoint"),
         ({**NODE, "OpenSearchAlias": "Knowledge"}, "OpenSearchAlias"),
+        ({**OPENAI, "EmbeddingUrl": "http://embedding.example.org/v1"}, "EmbeddingUrl"),
         ({"EmbeddingModel": "e5"}, "Embedder=bedrock or openai"),
         ({"Embedder": "bedrock"}, "EmbeddingModel"),
         ({**BEDROCK, "EmbeddingUrl": "https://api.openai.com/v1"}, "Embedder=openai"),

@@ -2,10 +2,12 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tools.local_cloud import places
+from tests.template.evaluation import evaluated, refused
+from tools.local_cloud import places, vectors
 from tools.local_cloud.ministack import Request, parse_access_line
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,3 +49,24 @@ def test_every_function_has_an_event_to_try_it_with(functions: dict[str, object]
     events = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in (ROOT / "events").glob("*.json")}
     assert set(events) == set(functions)
     assert all(events.values())
+
+
+@pytest.mark.parametrize("store", vectors.STORES)
+def test_the_local_cloud_deploys_the_template_with_parameters_that_it_takes(
+    template: dict[str, Any], store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENSEARCH_URL", "http://127.0.0.1:9200")
+    with vectors.chosen(store) as parameters:
+        assert refused(template, parameters) == []
+        told = evaluated(template, parameters)["LookupFunction"]["Properties"]["Environment"]["Variables"]
+    assert told["VECTOR_STORE"] == store
+    assert told["OPENSEARCH_URL"] == ("http://127.0.0.1:9200" if store == "opensearch" else "")
+    assert told["OPENSEARCH_SERVICE"] == "none"
+
+
+def test_both_stores_are_deployed_with_the_same_parameters_so_that_none_keeps_an_old_value(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OPENSEARCH_URL", "http://127.0.0.1:9200")
+    with vectors.chosen("embedded") as embedded, vectors.chosen("opensearch") as opensearch:
+        assert embedded.keys() == opensearch.keys()
