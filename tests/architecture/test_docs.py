@@ -57,6 +57,23 @@ def test_every_setting_is_documented_and_no_other() -> None:
     assert set(re.findall(r"^\| `([A-Z_]+)`", table, flags=re.M)) == settings
 
 
+def test_every_parameter_that_chooses_store_or_embedder_is_documented_with_its_default() -> None:
+    parameters = yaml_parse((ROOT / "template.yaml").read_text(encoding="utf-8"))["Parameters"]
+    chosen = {
+        name: str(parameter["Default"])
+        for name, parameter in parameters.items()
+        if name.startswith(("VectorStore", "OpenSearch", "Embed"))
+    }
+    table = OPERATIONS.split("## Choosing the vector store")[1].split("\n## ")[0]
+    documented = {
+        name: row.split("|")[2].strip(" `")
+        for row in table.splitlines()
+        if row.startswith("| `")
+        for name in re.findall(r"`(\w+)`", row.split("|")[1])
+    }
+    assert documented == chosen
+
+
 def test_links_between_documents_lead_somewhere() -> None:
     for document in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
         for target in re.findall(r"\]\((?!https?:)([^)#]+)", document.read_text(encoding="utf-8")):
