@@ -113,7 +113,8 @@ def test_the_authorizer_starts_without_the_documents_half(local_build: Path) -> 
 
 
 def test_every_aws_client_that_is_made_is_described_in_the_layer(lambda_build: Path) -> None:
-    source = (ROOT / "layers" / "knowledge" / "src" / "knowledge" / "bootstrap.py").read_text(encoding="utf-8")
+    package = ROOT / "layers" / "knowledge" / "src" / "knowledge"
+    source = "".join((package / name).read_text(encoding="utf-8") for name in ("bootstrap.py", "choices.py"))
     described = {path.name for path in (lambda_build / "KnowledgeLayer" / "python" / "botocore" / "data").iterdir()}
     made = set(re.findall(r'boto3\.client\("([a-z0-9-]+)"', source))
     assert {"s3", "bedrock-runtime", "secretsmanager"} <= made <= described

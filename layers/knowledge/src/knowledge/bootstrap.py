@@ -4,8 +4,7 @@ Heavy adapters are imported inside the function that needs them: a function load
 """
 
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import boto3
@@ -13,6 +12,7 @@ from aws_lambda_powertools import Logger
 from aws_lambda_powertools.logging.utils import copy_config_to_registered_loggers
 
 from knowledge.adapters.aws_clients import aws_client_config, s3_client_config
+from knowledge.choices import semantics
 from knowledge.config import (
     AuthorizerSettings,
     DocumentSettings,
@@ -22,12 +22,10 @@ from knowledge.config import (
     MaintenanceSettings,
     Settings,
 )
-from knowledge.errors import ConfigError
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-    from knowledge.adapters.openai_endpoint import ApiKey
     from knowledge.entrypoints.read_http import ReadServices
     from knowledge.entrypoints.s3_events import IndexerServices
     from knowledge.ports import DocumentRegistry, Embedder, ObjectStore, RebuildableVectorStore
@@ -41,9 +39,6 @@ if TYPE_CHECKING:
 _UPLOAD_EMBED_BUDGET_S = 18.0
 # Source: AWS Lambda quotas: an answer holds at most 6 MB; as a JSON string, quotes and line ends take twice their size.
 _MAX_INLINE_BYTES = 5 * 1024 * 1024 // 2
-# Models that make vectors of the length they are asked for; others may refuse to be asked. Source: OpenAI API
-# reference, "Create embeddings", parameter `dimensions`.
-_SHORTENED_ON_REQUEST = "text-embedding-3"
 
 
 def authentication() -> "Authentication":
@@ -66,7 +61,7 @@ def documents() -> "Documents":
     return Documents(
         objects,
         registry,
-        _converger(settings, objects, registry, *_semantics(settings, objects)),
+        _converger(settings, objects, registry, *semantics(settings, objects)),
         settings.base,
         max_document_bytes=settings.max_document_bytes,
         embed_budget_s=_UPLOAD_EMBED_BUDGET_S,
@@ -82,8 +77,8 @@ def reindex(running: Mapping[str, str]) -> "Reindex":
 
     settings, before = IndexerSettings.from_env(os.environ), IndexerSettings.from_env(running)
     objects, registry = _objects(settings), _registry(settings)
-    embedder, vectors = _semantics(settings, objects)
-    other_embedder, other_vectors = _semantics(before, objects)
+    embedder, vectors = semantics(settings, objects)
+    other_embedder, other_vectors = semantics(before, objects)
     return Reindex(
         objects,
         registry,
@@ -95,10 +90,10 @@ def reindex(running: Mapping[str, str]) -> "Reindex":
     )
 
 
-def stores(environment: Mapping[str, str]) -> "tuple[DocumentRegistry, VectorStore]":
+def stores(environment: Mapping[str, str]) -> "tuple[DocumentRegistry, RebuildableVectorStore]":
     """For programs that compare what is indexed with the vectors there are; `environment` is the indexer's."""
     settings = IndexerSettings.from_env(environment)
-    return _registry(settings), _semantics(settings, _objects(settings))[1]
+    return _registry(settings), semantics(settings, _objects(settings))[1]
 
 
 def indexer() -> "IndexerServices":
@@ -109,7 +104,7 @@ def indexer() -> "IndexerServices":
     settings = IndexerSettings.from_env(os.environ)
     _configure_logging(settings)
     objects = _objects(settings)
-    converger = _converger(settings, objects, _registry(settings), *_semantics(settings, objects))
+    converger = _converger(settings, objects, _registry(settings), *semantics(settings, objects))
     queue = SqsEventQueue(boto3.client("sqs", config=aws_client_config()), settings.queue_url)
     return IndexerServices(converger, queue, settings.max_receive_count)
 
@@ -135,7 +130,7 @@ def read_services() -> "ReadServices":
         max_staleness_s=settings.catalog_max_staleness_s,
     )
     index.start_loading()
-    semantic = SemanticSearch(*_semantics(settings, objects), registry, base)
+    semantic = SemanticSearch(*semantics(settings, objects), registry, base)
     lookup = Lookup(
         index, semantic, load_wait_s=settings.catalog_load_wait_s, semantic_timeout_s=settings.semantic_timeout_s
     )
@@ -151,7 +146,7 @@ def maintenance() -> "Calibration":
     settings = MaintenanceSettings.from_env(os.environ)
     _configure_logging(settings)
     objects, base = _objects(settings), settings.base
-    semantic = SemanticSearch(*_semantics(settings, objects), _registry(settings), base)
+    semantic = SemanticSearch(*semantics(settings, objects), _registry(settings), base)
     return Calibration(semantic, OwnSentences(objects, base, max_document_bytes=settings.max_document_bytes))
 
 
@@ -175,79 +170,6 @@ def _registry(settings: KnowledgeSettings, client: "DynamoDBClient | None" = Non
     from knowledge.adapters.dynamodb_registry import DynamoDocumentRegistry
 
     return DynamoDocumentRegistry(client or _dynamodb_client(), settings.table_name)
-
-
-def _semantics(settings: KnowledgeSettings, objects: "ObjectStore") -> "tuple[Embedder, RebuildableVectorStore]":
-    """The embedder and the vector store that were chosen; a process needs each once."""
-    embedder = _embedder(settings)
-    match settings.vector_store:
-        case "embedded":
-            from knowledge.adapters.embedded_vectors import EmbeddedVectorStore
-
-            return embedder, EmbeddedVectorStore(objects, embedder=embedder.name)
-        case "opensearch":
-            from knowledge.adapters.opensearch_client import opensearch_client
-            from knowledge.adapters.opensearch_vectors import OpenSearchVectorStore
-
-            service = None if settings.opensearch_service == "none" else settings.opensearch_service
-            with _named("OPENSEARCH_URL"):
-                url, region = settings.opensearch_url or "", boto3.Session().region_name
-                client = opensearch_client(url, service=service, region=region)
-            return embedder, OpenSearchVectorStore(
-                client,
-                alias=settings.opensearch_alias,
-                dimension=embedder.dimension,
-                embedder=embedder.name,
-                serverless=service == "aoss",
-            )
-
-
-def _embedder(settings: KnowledgeSettings) -> "Embedder":
-    match settings.embedder:
-        case "local":
-            from knowledge.adapters.local_embedder import LocalEmbedder
-
-            return LocalEmbedder()
-        case "bedrock":
-            from knowledge.adapters.bedrock_embedder import BedrockEmbedder, bedrock_client_config
-
-            client = boto3.client("bedrock-runtime", config=bedrock_client_config())
-            with _named("EMBEDDING_MODEL, EMBEDDING_DIMENSION"):
-                return BedrockEmbedder(client, settings.embedding_model or "", dimension=settings.embedding_dimension)
-        case "openai":
-            from knowledge.adapters.openai_embedder import OpenAIEmbedder
-
-            model = settings.embedding_model or ""
-            with _named("EMBEDDING_URL, EMBEDDING_API_KEY, EMBEDDING_QUERY_PREFIX, EMBEDDING_PASSAGE_PREFIX"):
-                return OpenAIEmbedder(
-                    settings.embedding_url or "",
-                    model,
-                    api_key=_api_key(settings),
-                    dimension=settings.embedding_dimension or 0,
-                    max_tokens=settings.embedding_max_tokens,
-                    query_model=settings.embedding_query_model,
-                    query_prefix=settings.embedding_query_prefix,
-                    passage_prefix=settings.embedding_passage_prefix,
-                    ask_for_dimension=model.startswith(_SHORTENED_ON_REQUEST),
-                )
-
-
-def _api_key(settings: KnowledgeSettings) -> "ApiKey":
-    key = settings.embedding_api_key.get_secret_value() if settings.embedding_api_key else None
-    if key is None or not key.startswith("arn:"):
-        return key
-    from knowledge.adapters.secrets_manager import Secret
-
-    return Secret(boto3.client("secretsmanager", config=aws_client_config()), key)
-
-
-@contextmanager
-def _named(variables: str) -> Iterator[None]:
-    """What an adapter cannot be made with is said with the variables that it came from."""
-    try:
-        yield
-    except ConfigError as error:
-        raise ConfigError(f"{variables}: {error}") from error
 
 
 def _converger(
