@@ -61,7 +61,7 @@ def test_the_local_cloud_deploys_the_template_with_parameters_that_it_takes(
         told = evaluated(template, parameters)["LookupFunction"]["Properties"]["Environment"]["Variables"]
     assert told["VECTOR_STORE"] == store
     assert told["OPENSEARCH_URL"] == ("http://127.0.0.1:9200" if store == "opensearch" else "")
-    assert told["OPENSEARCH_SERVICE"] == "none"
+    assert told["OPENSEARCH_SERVICE"] == ("none" if store == "opensearch" else "es")
 
 
 def test_both_stores_are_deployed_with_the_same_parameters_so_that_none_keeps_an_old_value(
