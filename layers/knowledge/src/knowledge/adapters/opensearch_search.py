@@ -129,10 +129,10 @@ def result_of(question: Question, counts: Counts, answers: Sequence[Document], e
             key = (source["doc_id"], source["generation"], source["ordinal"])
             if key not in hits:
                 hits[key] = reader.hit(source, engine.cosine(found["_score"]) if place < by_words_from else None)
-    ordered = [hit for _, hit in sorted(hits.items())]
-    nearest = sorted(ordered, key=lambda hit: -hit.nearness)[: question.limit]
-    best = sorted((hit for hit in ordered if hit.lexical), key=lambda hit: -hit.lexical)[: question.limit]
-    return SearchResult(list(dict.fromkeys([*nearest, *best])), counts.idf, counts.absent)
+    ordered = sorted(hits)
+    nearest = sorted(ordered, key=lambda key: -hits[key].nearness)[: question.limit]
+    best = sorted((key for key in ordered if hits[key].held), key=lambda key: -hits[key].lexical)[: question.limit]
+    return SearchResult([hits[key] for key in dict.fromkeys([*nearest, *best])], counts.idf, counts.absent)
 
 
 class _Reader:
@@ -166,8 +166,8 @@ class _Reader:
         present = [word for word in self._counts.idf if word in stored]
         if not present:
             return {}
-        words = stored.split(" ")
-        return {word: count for word in present if (count := words.count(word))}
+        apart = f" {stored} ".replace(" ", "  ")
+        return {word: count for word in present if (count := apart.count(f" {word} "))}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """Which keywords say too little to make an answer certain by themselves."""
 
+import functools
 import unicodedata
 
 
@@ -41,6 +42,8 @@ _CHINESE = _words(
 )
 
 
+# For the words of one query, asked for each of a hundred hits.
+@functools.lru_cache(maxsize=1024)
 def is_weak(keyword: str) -> bool:
     """True when `keyword` (normalised) matches too much to decide: one character, no letter or digit, function words.
 
