@@ -7,6 +7,7 @@ from samtranslator.yaml_helper import yaml_parse
 
 from knowledge import config, errors
 from knowledge.config import Settings
+from knowledge.entrypoints import read_http
 
 ROOT = Path(__file__).parents[2]
 API = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
@@ -72,6 +73,14 @@ def test_every_parameter_that_chooses_store_or_embedder_is_documented_with_its_d
         for name in re.findall(r"`(\w+)`", row.split("|")[1])
     }
     assert documented == chosen
+
+
+def test_every_metric_is_documented_and_no_other() -> None:
+    sources = (ROOT / "layers" / "knowledge" / "src" / "knowledge" / "entrypoints").glob("*.py")
+    emitted = {
+        name for path in sources for name in re.findall(r'^[A-Z_]+ = "([A-Z]\w+)"$', path.read_text(), flags=re.M)
+    }
+    assert set(re.findall(r"\*\*The metric `(\w+)`\*\*", OPERATIONS)) == emitted - {read_http.NAMESPACE}
 
 
 def test_links_between_documents_lead_somewhere() -> None:

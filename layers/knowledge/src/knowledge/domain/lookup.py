@@ -23,6 +23,17 @@ class Tier(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class TierFailure:
+    """Why a tier gave no answer, or one that may be old."""
+
+    tier: Tier
+    cause: str
+    """One of few: the dependency that failed, an error code, `timeout` or `not_loaded`."""
+    reason: str
+    """In words, for whoever has to remove it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Primary:
     """The exact tier's answer."""
 
@@ -46,7 +57,7 @@ class LookupAnswer:
 
     primary: Primary | None
     supplement: Supplement | None
-    degraded: tuple[Tier, ...] = ()
+    failures: tuple[TierFailure, ...] = ()
     section_title: str | None = None
     """The heading whose section `primary.content` is, when one was asked for and exists."""
     explanation: Mapping[str, object] | None = field(default=None, compare=False)
@@ -55,6 +66,11 @@ class LookupAnswer:
     def found(self) -> bool:
         """True when either tier has an answer."""
         return self.primary is not None or self.supplement is not None
+
+    @property
+    def degraded(self) -> tuple[Tier, ...]:
+        """The tiers that failed, each once."""
+        return tuple(dict.fromkeys(failure.tier for failure in self.failures))
 
 
 def excerpt(text: str, max_chars: int = MAX_CONTENT_CHARS) -> str:

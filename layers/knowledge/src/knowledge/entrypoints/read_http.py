@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from aws_lambda_powertools.event_handler import APIGatewayRestResolver, Response
+from aws_lambda_powertools.metrics import MetricUnit, single_metric
 from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEvent
 
 from knowledge.domain.document import DocId, DocumentStatus
@@ -15,6 +16,9 @@ from knowledge.errors import InvalidInput
 from knowledge.services.document_reader import DocumentReader
 from knowledge.services.documents import MARKDOWN
 from knowledge.services.lookup import Lookup
+
+NAMESPACE = "KnowledgeBase"
+TIER_FAILED = "TierFailed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +52,9 @@ def _register(app: APIGatewayRestResolver, services: Callable[[], ReadServices])
     def post_lookup() -> Response[str]:
         principal = principal_of(app.current_event)
         body = json_body(app.current_event, LookupBody)
-        return json_response(200, lookup_json(services().lookup.lookup_knowledge(principal, **body.model_dump())))
+        answer = services().lookup.lookup_knowledge(principal, **body.model_dump())
+        _count_failures(answer)
+        return json_response(200, lookup_json(answer))
 
     @app.get("/lookup")
     def get_lookup() -> Response[str]:
@@ -60,6 +66,7 @@ def _register(app: APIGatewayRestResolver, services: Callable[[], ReadServices])
             include_sections=_flag(parameters, "include_sections"),
             explain=_flag(parameters, "explain"),
         )
+        _count_failures(answer)
         return json_response(200, lookup_json(answer))
 
     @app.get("/documents")
@@ -112,6 +119,15 @@ def lookup_json(answer: LookupAnswer) -> dict[str, Any]:
     if answer.explanation is not None:
         body["explain"] = answer.explanation
     return body
+
+
+def _count_failures(answer: LookupAnswer) -> None:
+    """A metric for each failure, as a line of the log that CloudWatch counts; the line has the reason in words."""
+    for failure in answer.failures:
+        with single_metric(name=TIER_FAILED, unit=MetricUnit.Count, value=1, namespace=NAMESPACE) as metric:
+            metric.add_dimension("tier", failure.tier.value)
+            metric.add_dimension("cause", failure.cause)
+            metric.add_metadata("reason", failure.reason)
 
 
 def _parameters(event: APIGatewayProxyEvent, known: Any) -> dict[str, str]:

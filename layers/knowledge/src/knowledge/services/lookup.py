@@ -8,9 +8,9 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass, field, replace
 
 from knowledge.domain.access import Principal, Role
-from knowledge.domain.lookup import Confidence, LookupAnswer, Primary, Supplement, Tier, excerpt
+from knowledge.domain.lookup import Confidence, LookupAnswer, Primary, Supplement, Tier, TierFailure, excerpt
 from knowledge.domain.text import is_encodable, normalise
-from knowledge.errors import CorruptState, DependencyUnavailable, InvalidQuery
+from knowledge.errors import CorruptState, DependencyUnavailable, InvalidQuery, KnowledgeError
 from knowledge.parsing.frontmatter import FrontmatterParser
 from knowledge.parsing.sections import headings, section
 from knowledge.retrieval.keyword_index import Match, primary_order
@@ -30,7 +30,7 @@ _TOP_K = 3
 class _Trace:
     """What happened during one lookup, for `explain` and the log."""
 
-    degraded: list[Tier] = field(default_factory=list)
+    failures: list[TierFailure] = field(default_factory=list)
     matches: Sequence[Match] = ()
     ranking: Ranking | None = None
     timings_ms: dict[str, float] = field(default_factory=dict)
@@ -93,7 +93,7 @@ class Lookup:
         if primary is None or primary.confidence is not Confidence.HIGH:
             _logger.debug("semantic_tier_called", extra={"match_count": len(trace.matches)})
             supplement = self._supplement(query, trace)
-        answer = LookupAnswer(primary, supplement, tuple(trace.degraded))
+        answer = LookupAnswer(primary, supplement, tuple(trace.failures))
         if primary and (section_title is not None or include_sections):
             answer = self._with_sections(answer, primary, section_title, include_sections)
         _logger.info(
@@ -112,13 +112,13 @@ class Lookup:
         started = self._clock()
         try:
             if not self._index.wait_until_loaded(self._load_wait_s):
-                trace.degraded.append(Tier.EXACT)
+                trace.failures.append(TierFailure(Tier.EXACT, "not_loaded", "the catalog is not loaded yet"))
                 return None
             try:
                 self._index.refresh()
             except (DependencyUnavailable, CorruptState) as error:
                 _logger.warning("catalog_not_refreshed", extra={"reason": str(error)})
-                trace.degraded.append(Tier.EXACT)
+                trace.failures.append(_failure(Tier.EXACT, error))
             return self._primary(self._index.match(query), trace)
         finally:
             trace.timings_ms[Tier.EXACT] = _ms(self._clock() - started)
@@ -133,8 +133,7 @@ class Lookup:
                 content = self._index.read_document(match.entry.file_path)
             except DependencyUnavailable as error:
                 _logger.error("document_not_read", extra={"path": match.entry.file_path, "reason": str(error)})
-                if Tier.EXACT not in trace.degraded:
-                    trace.degraded.append(Tier.EXACT)
+                trace.failures.append(_failure(Tier.EXACT, error))
                 return None
             if content is not None:
                 certain = len(remaining) == 1 and not match.weak
@@ -151,10 +150,11 @@ class Lookup:
             trace.ranking = ranking = future.result(timeout=self._semantic_timeout_s)
         except Exception as error:  # where another thread's work ends: the exact answer is given all the same
             future.cancel()
-            is_expected = isinstance(error, DependencyUnavailable | CorruptState | FutureTimeoutError)
-            reason = str(error) or f"no answer within {self._semantic_timeout_s} s"
-            _logger.warning("semantic_tier_failed", extra={"reason": reason}, exc_info=not is_expected)
-            trace.degraded.append(Tier.SEMANTIC)
+            failure = self._semantic_failure(error)
+            extra = {"cause": failure.cause, "reason": failure.reason}
+            is_unexpected = failure.cause == KnowledgeError.code
+            _logger.warning("semantic_tier_failed", extra=extra, exc_info=is_unexpected)
+            trace.failures.append(failure)
             return None
         finally:
             trace.timings_ms[Tier.SEMANTIC] = _ms(self._clock() - started)
@@ -162,6 +162,11 @@ class Lookup:
             return None
         best = ranking.hits[0].chunk
         return Supplement(excerpt(best.text), best.file_path)
+
+    def _semantic_failure(self, error: Exception) -> TierFailure:
+        if isinstance(error, FutureTimeoutError):
+            return TierFailure(Tier.SEMANTIC, "timeout", f"no answer within {self._semantic_timeout_s} s")
+        return _failure(Tier.SEMANTIC, error)
 
     def _with_sections(
         self, answer: LookupAnswer, primary: Primary, section_title: str | None, include_sections: bool
@@ -180,6 +185,15 @@ class Lookup:
 
 # Sections are looked for in the whole document; no document is larger than the 4 MiB that fit one request.
 _WHOLE_DOCUMENT_CHARS = 4 * 1024 * 1024
+
+
+def _failure(tier: Tier, error: Exception) -> TierFailure:
+    if isinstance(error, DependencyUnavailable):
+        return TierFailure(tier, error.dependency, str(error))
+    if isinstance(error, KnowledgeError):
+        return TierFailure(tier, error.code, str(error))
+    # Its text may hold the query; the traceback is in the log.
+    return TierFailure(tier, KnowledgeError.code, type(error).__name__)
 
 
 def _ms(seconds: float) -> float:
