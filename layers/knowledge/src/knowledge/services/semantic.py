@@ -13,8 +13,9 @@ from knowledge.services.index_notes import IndexNotes, script_of
 _logger = logging.getLogger(__name__)
 
 # Several chunks of one document and chunks of replaced generations are dropped after the search; this many by vector
-# and as many by words leave enough, and their documents fit one read of the registry (at most 100 ids).
-_CHUNKS = 50
+# and as many by words leave enough, and their documents fit one read of the registry (at most 100 ids). Source:
+# measured on the seed and four public sets: nDCG@10, MRR@10 and recall@3 are the same to four digits with 20, 30, 50.
+_CHUNKS = 30
 
 
 @dataclass(frozen=True, slots=True)
