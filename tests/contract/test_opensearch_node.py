@@ -14,7 +14,7 @@ from knowledge.domain.document import DocId, Generation, doc_id_for
 from knowledge.errors import Conflict, CorruptState, InvalidInput
 from knowledge.ports import ChunkHit, VectorStore
 from tests.contract.builders import DOC, GENERATION, OTHER_DOC, OTHER_GENERATION, chunk
-from tests.services.world import ADMIN, World, markdown
+from tests.services.world import World
 
 NewStore = Callable[..., OpenSearchVectorStore]
 
@@ -235,32 +235,3 @@ def test_an_unfinished_rebuild_leaves_no_index_behind(
     store.finish_rebuild()
     assert [hit.text for hit in store.search("q", [1.0, 0.0], limit=5).hits] == ["finished"]
     assert indices(opensearch, opensearch_alias) == {f"{opensearch_alias}-000002": [opensearch_alias]}
-
-
-def test_deleting_and_uploading_again_under_16_threads_never_brings_an_old_text_back(new_store: NewStore) -> None:
-    world = World(vectors=lambda _: new_store(256))
-    errors, stale = list[Exception](), list[str]()
-
-    def found(number: int, body: str) -> list[str]:
-        hits = world.semantic.search(body, top_k=5)
-        return [hit.chunk.text for hit in hits if hit.chunk.file_path.endswith(f"/{number}.md")]
-
-    def change(number: int) -> None:
-        try:
-            for turn in range(3):
-                body = f"document {number} says turn {turn} of the pumpkin ledger"
-                world.upload(f"d/{number}.md", markdown(f"key{number}", body=body))
-                stale.extend(text for text in found(number, body) if f"turn {turn}" not in text)
-                world.documents.delete_document(ADMIN, doc_id_for(f"knowledge_base/d/{number}.md"))
-                stale.extend(found(number, body))
-        except Exception as error:  # noqa: BLE001 - a thread's error has to be shown by the test
-            errors.append(error)
-
-    threads = [threading.Thread(target=change, args=(number,)) for number in range(16)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert errors == []
-    assert stale == []
-    assert world.chunks("pumpkin ledger") == []
