@@ -20,6 +20,7 @@ from knowledge.adapters.memory import MemoryDocumentRegistry
 from knowledge.adapters.opensearch_client import opensearch_client
 from knowledge.adapters.opensearch_vectors import OpenSearchVectorStore
 from knowledge.domain.document import Chunk, Generation, KnowledgeBasePath, doc_id_for
+from knowledge.domain.question_centring import QuestionCentring
 from knowledge.domain.text import is_mostly_unspaced
 from knowledge.ports import EmbeddedChunk, Vector
 from knowledge.retrieval.terms import terms
@@ -51,6 +52,8 @@ class StoredVectors:
         self._dice = np.random.default_rng(5)
         self._terms: dict[str, Any] = {}
         self._queries: dict[str, Vector] = {}
+        typical = [self._vector(f"term{n}") for n in range(6)]
+        self.question_centring = QuestionCentring.of(typical, typical[:3], typical[3:])
 
     def embed_query(self, text: str) -> Vector:
         if text not in self._queries:
@@ -131,9 +134,10 @@ def test_the_semantic_tier_against_its_msearch_made_by_hand(
     times: dict[str, list[float]] = {"by hand": [], "search": [], "rank": []}
     for query, lines in list(zip(queries, sent, strict=True)) * ROUNDS:
         vector = embedder.embed_query(query)
+        nearest_to = embedder.question_centring.nearest_to(vector)
         ways: dict[str, Callable[[], object]] = {
             "by hand": partial(by_hand_client.msearch, index=alias, body=lines),
-            "search": partial(store.search, query, vector, limit=30),
+            "search": partial(store.search, query, vector, limit=30, nearest_to=nearest_to),
             "rank": partial(semantic.rank, query, top_k=3),
         }
         for name, way in ways.items():
