@@ -78,10 +78,14 @@ rootLogger.appenderRef.console.ref = console
 """
 
 
+def is_assembled() -> bool:
+    """True when `node.HOME` holds a complete OpenSearch."""
+    return _complete().exists()
+
+
 def assemble() -> None:
     """`node.HOME` holds a complete OpenSearch; nothing is done when it does already. Raises Problem."""
-    complete = node.HOME / f"complete-{node.VERSION}"
-    if complete.exists():
+    if is_assembled():
         return
     if shutil.which("mvn") is None:
         raise Problem(
@@ -99,7 +103,11 @@ def assemble() -> None:
         _add_module(module)
     _add_plugin()
     (node.HOME / "config" / "log4j2.properties").write_text(_LOGGING)
-    complete.touch()
+    _complete().touch()
+
+
+def _complete() -> Path:
+    return node.HOME / f"complete-{node.VERSION}"
 
 
 def _add_module(module: _Module) -> None:

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import time
 import urllib.request
+from pathlib import Path
 
 import psutil
 
@@ -22,7 +23,7 @@ HOME = FOLDER / "home"
 TRANSPORT = 100
 
 _RECORD = FOLDER / "running.json"
-_LOG = FOLDER / "node.log"
+_LOG = "node.log"
 _READY_TIMEOUT_S = 90
 _STOP_TIMEOUT_S = 30
 # Source: bin/opensearch and config/jvm.options of the distribution.
@@ -49,7 +50,7 @@ def running_url() -> str | None:
         port = int(json.loads(_RECORD.read_text())["port"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return endpoint(port) if _health(port) else None
+    return endpoint(port) if answers(port) else None
 
 
 def record_port(port: int, process: psutil.Process | None = None) -> None:
@@ -76,10 +77,15 @@ def refuse_taken_port(port: int) -> None:
 
 def start(port: int) -> None:
     """The node of `HOME` has been started; it may not answer yet. Raises Problem."""
+    record_port(port, psutil.Process(launch(port, FOLDER).pid))
+
+
+def launch(port: int, folder: Path) -> "subprocess.Popen[bytes]":
+    """A node of the program in `HOME`, with data, settings and log in `folder` alone. Raises Problem."""
     program = host.java()
-    folders = {name: FOLDER / name for name in ("data", "logs", "tmp")}
-    for folder in folders.values():
-        folder.mkdir(parents=True, exist_ok=True)
+    folders = {name: folder / name for name in ("data", "logs", "tmp", "config")}
+    for one in folders.values():
+        one.mkdir(parents=True, exist_ok=True)
     settings = {
         "cluster.name": "local",
         "node.name": "local",
@@ -93,9 +99,9 @@ def start(port: int) -> None:
         "cluster.routing.allocation.disk.threshold_enabled": "false",
     }
     lines = [f"{name}: {value}\n" for name, value in settings.items()]
-    (HOME / "config" / "opensearch.yml").write_text("".join(lines))
-    own = [*folders.values(), HOME / "config"]
-    user = host.unprivileged_user(own, HOME / "lib") if os.getuid() == 0 else None
+    (folders["config"] / "opensearch.yml").write_text("".join(lines))
+    shutil.copy(HOME / "config" / "log4j2.properties", folders["config"])
+    user = host.unprivileged_user(list(folders.values()), HOME / "lib") if os.getuid() == 0 else None
     command = [
         program,
         f"-Xms{host.heap()}",
@@ -103,13 +109,13 @@ def start(port: int) -> None:
         *_JVM_OPTIONS,
         f"-Djava.io.tmpdir={folders['tmp']}",
         f"-Dopensearch.path.home={HOME}",
-        f"-Dopensearch.path.conf={HOME / 'config'}",
+        f"-Dopensearch.path.conf={folders['config']}",
         "-cp",
         f"{HOME}/lib/*",
         "org.opensearch.bootstrap.OpenSearch",
     ]
-    with _LOG.open("wb") as log:
-        started = subprocess.Popen(
+    with (folder / _LOG).open("wb") as log:
+        return subprocess.Popen(
             command,
             cwd=HOME,
             stdin=subprocess.DEVNULL,
@@ -120,20 +126,20 @@ def start(port: int) -> None:
             group=user.pw_gid if user else None,
             extra_groups=[] if user else None,
         )
-    record_port(port, psutil.Process(started.pid))
 
 
 def wait_until_ready(port: int) -> str:
     """Its address, once it answers. Raises Problem with the end of its log when it does not."""
     deadline = time.monotonic() + _READY_TIMEOUT_S
     while time.monotonic() < deadline:
-        if _health(port):
+        if answers(port):
             return endpoint(port)
         record = json.loads(_RECORD.read_text())
         if "pid" in record and _process() is None:
             break
         time.sleep(0.5)
-    log = _LOG.read_text(errors="replace")[-3000:] if _LOG.exists() else ""
+    file = FOLDER / _LOG
+    log = file.read_text(errors="replace")[-3000:] if file.exists() else ""
     raise Problem(f"OpenSearch does not answer at {endpoint(port)}.\n{log}")
 
 
@@ -161,7 +167,8 @@ def _process() -> psutil.Process | None:
     return found if alive else None
 
 
-def _health(port: int) -> bool:
+def answers(port: int) -> bool:
+    """True when the node at that port has every index at hand."""
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with direct.open(f"{endpoint(port)}/_cluster/health", timeout=2) as answer:
