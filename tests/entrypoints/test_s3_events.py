@@ -108,6 +108,21 @@ def test_the_end_state_is_that_of_the_bucket_whatever_the_order_of_events_B04(wo
     assert world.ask("ERR_78").primary is not None
 
 
+def test_a_message_comes_back_until_old_vectors_are_removed_D03(world: World) -> None:
+    key = "knowledge_base/a.md"
+    world.drop(key, markdown("ERR_77"))
+    assert deliver(world, dropped(key)) == []
+    world.objects.delete(key)
+    world.vectors.broken.add("delete")
+    removed = message({"Records": [s3_record(key, "ObjectRemoved:DeleteMarkerCreated")]}, "gone")
+    assert deliver(world, removed) == ["gone"]
+    assert not world.ask("ERR_77").found
+    assert deliver(world, removed) == ["gone"]
+    world.vectors.broken.clear()
+    assert deliver(world, removed) == []
+    assert world.chunks("ERR_77") == []
+
+
 @pytest.mark.parametrize("key", ["knowledge_base/docs/team/", "knowledge_base/.DS_Store", "knowledge_base/photo.png"])
 def test_folder_markers_and_other_types_are_ignored_quietly_B06(
     world: World, key: str, caplog: pytest.LogCaptureFixture

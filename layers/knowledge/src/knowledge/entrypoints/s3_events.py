@@ -97,12 +97,16 @@ def paths_in(body: str) -> list[str]:
 def _index(converger: Converger, path: str, deadline: float, *, is_last: bool) -> bool:
     """True when the document is not finished but got on and only ran out of time: then it goes on at once.
 
-    Raises DependencyUnavailable when it is not finished for another reason: the queue waits before the next try.
+    Raises DependencyUnavailable when it is not finished for another reason, or when vectors are left that nobody uses:
+    the queue waits before the next try.
     """
-    record, got_on = converger.step(path, deadline=deadline)
+    outcome = converger.step(path, deadline=deadline)
+    record = outcome.record
     if record is None or record.status is not DocumentStatus.PENDING:
+        if not outcome.is_tidy:
+            raise DependencyUnavailable("vector store", f"old vectors of {path} are not removed yet")
         return False
-    if got_on and time.monotonic() >= deadline:
+    if outcome.got_on and time.monotonic() >= deadline:
         return True
     if is_last:
         converger.give_up(path)

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 
 from knowledge.domain.document import Chunk, DocId, DocumentRecord, Generation
-from knowledge.errors import DependencyUnavailable, InvalidInput, OtherEmbedder
+from knowledge.errors import CorruptState, DependencyUnavailable, InvalidInput, OtherEmbedder
 from knowledge.ports import EmbeddedChunk, Embedder, Vector, VectorStore
 from knowledge.services.index_notes import IndexNotes
 
@@ -94,7 +94,7 @@ class ChunkVectors:
         generation = Generation(unique())
         try:
             self._vectors.write(doc_id, generation, path, embedded)
-        except (DependencyUnavailable, OtherEmbedder):
+        except (DependencyUnavailable, CorruptState, OtherEmbedder):
             self.remove(doc_id, generation)
             raise
         return generation

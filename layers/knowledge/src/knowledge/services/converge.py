@@ -2,6 +2,7 @@
 
 import logging
 import math
+from dataclasses import dataclass
 
 from knowledge.domain.document import DocId, DocumentRecord, DocumentStatus, Generation, KnowledgeBasePath, doc_id_for
 from knowledge.errors import AccessRefused, Conflict, DependencyUnavailable, VersionConflict
@@ -12,6 +13,18 @@ _logger = logging.getLogger(__name__)
 
 # A writer that lost the race starts over; this many losses in a row on one document mean something else is wrong.
 _MAX_RACES = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a path was left."""
+
+    record: DocumentRecord | None
+    """None when there is no document."""
+    got_on: bool = False
+    """Something was committed."""
+    is_tidy: bool = True
+    """No vectors wait to be removed; otherwise the path has to be looked at again."""
 
 
 class Converger:
@@ -39,12 +52,12 @@ class Converger:
             DependencyUnavailable: a store failed; calling again goes on from wherever this call stopped.
             Conflict: other writers won ten times in a row.
         """
-        return self.step(path, deadline=deadline, anew=anew)[0]
+        return self.step(path, deadline=deadline, anew=anew).record
 
-    def step(self, path: str, *, deadline: float = math.inf, anew: bool = False) -> tuple[DocumentRecord | None, bool]:
-        """As `converge`, and whether anything was committed: for a document that stays PENDING, whether it got on."""
+    def step(self, path: str, *, deadline: float = math.inf, anew: bool = False) -> Outcome:
+        """As `converge`, and what is left to do."""
         if not self._base.holds(path):
-            return None, False
+            return Outcome(None)
         embedded: dict[str, Vector] = {}
         for _ in range(_MAX_RACES):
             try:
@@ -55,20 +68,19 @@ class Converger:
 
     def _converge_once(
         self, doc_id: DocId, path: str, deadline: float, embedded: dict[str, Vector], *, anew: bool
-    ) -> tuple[DocumentRecord | None, bool]:
+    ) -> Outcome:
         """`embedded` keeps vectors by content hash from one lost race to the next try."""
         state = self._registry.read(doc_id)
-        for generation in state.discarded:
-            self._remove_discarded(doc_id, generation)
+        is_tidy = all([self._remove_discarded(doc_id, generation) for generation in state.discarded])
         info = self._stat(path)
         if info is None and state.record is None:
-            return None, False
+            return Outcome(None, is_tidy=is_tidy)
         if info and state.record and self._preparation.is_current(state.record, info) and not anew:
-            return state.record, False
+            return Outcome(state.record, is_tidy=is_tidy)
         change = self._preparation.prepare(doc_id, path, state.record, deadline, embedded)
         if _says_the_same(change) and not anew:
             self._drop_unless_committed(change)
-            return state.record, False
+            return Outcome(state.record, is_tidy=is_tidy)
         try:
             self._registry.commit(change)
         except (VersionConflict, DependencyUnavailable):
@@ -77,8 +89,8 @@ class Converger:
             raise
         _announce(change)
         if change.discarded:
-            self._remove_discarded(doc_id, change.discarded)
-        return change.after, True
+            is_tidy = self._remove_discarded(doc_id, change.discarded) and is_tidy
+        return Outcome(change.after, got_on=True, is_tidy=is_tidy)
 
     def _stat(self, path: str) -> ObjectInfo | None:
         try:
@@ -110,14 +122,17 @@ class Converger:
         if current is None or current.generation != generation:
             self._preparation.vectors.remove(change.doc_id, generation)
 
-    def _remove_discarded(self, doc_id: DocId, generation: Generation) -> None:
-        """Vectors no answer uses any more are gone; on failure they stay noted, and the next `converge` tries again."""
+    def _remove_discarded(self, doc_id: DocId, generation: Generation) -> bool:
+        """Vectors no answer uses any more are gone; False when they stay noted and have to be removed again."""
         try:
-            if self._preparation.vectors.remove(doc_id, generation):
-                self._registry.forget_discarded(doc_id, generation)
+            if not self._preparation.vectors.remove(doc_id, generation):
+                return False
+            self._registry.forget_discarded(doc_id, generation)
         except DependencyUnavailable as error:
             extra = {"doc_id": doc_id, "generation": generation, "reason": str(error)}
             _logger.warning("discarded_generation_kept", extra=extra)
+            return False
+        return True
 
 
 def _says_the_same(change: DocumentChange) -> bool:

@@ -8,7 +8,14 @@ from datetime import UTC, datetime
 
 from knowledge.domain.document import Chunk, DocId, DocumentRecord, DocumentStatus, ParsedDocument
 from knowledge.domain.text import normalise
-from knowledge.errors import AccessRefused, DependencyUnavailable, InvalidInput, OtherEmbedder
+from knowledge.errors import (
+    AccessRefused,
+    CorruptState,
+    DependencyUnavailable,
+    InvalidInput,
+    KnowledgeError,
+    OtherEmbedder,
+)
 from knowledge.parsing.chunks import chunk_document
 from knowledge.parsing.frontmatter import FrontmatterParser
 from knowledge.parsing.sections import display_title, first_heading
@@ -140,11 +147,12 @@ class Preparation:
                 embedded_count=len(chunks),
             )
         path, doc_id = record.file_path, record.doc_id
+        failure: KnowledgeError | None
         vectors, failure = self.vectors.embed(doc_id, chunks, before, deadline, embedded)
         generation = None
         try:
             generation = self.vectors.write(doc_id, path, chunks, vectors)
-        except (DependencyUnavailable, OtherEmbedder) as error:
+        except (DependencyUnavailable, CorruptState, OtherEmbedder) as error:
             vectors, failure = {}, error
         if failure is None:
             record = replace(record, status=DocumentStatus.INDEXED)
