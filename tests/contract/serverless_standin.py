@@ -10,6 +10,7 @@ import json
 import re
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -38,6 +39,8 @@ class Standin:
         self.visible_after_s = visible_after_s
         self.lose_bulk_answers = 0
         """So many of the next bulk requests take effect without their answer arriving."""
+        self.refuse_items: deque[Mapping[int, tuple[int, str]]] = deque()
+        """For each of the next bulk requests: status and type of error by the place of an item that is not stored."""
         self.requests: list[str] = []
         self._node = urllib3.PoolManager(maxsize=32)
         self._unseen = 0
@@ -83,6 +86,8 @@ class Standin:
             status, kind, reason = refusal.args
             error = {"type": kind, "reason": reason, "root_cause": [{"type": kind, "reason": reason}]}
             return status, "application/json", json.dumps({"error": error, "status": status}).encode()
+        refused = self.refuse_items.popleft() if path.endswith("/_bulk") and self.refuse_items else {}
+        body = _without_items(body, refused)
         found = self._node.request(
             method, self.node_url + target, body=body or None, headers={"Content-Type": "application/json"}
         )
@@ -91,7 +96,8 @@ class Standin:
             if self.lose_bulk_answers:
                 self.lose_bulk_answers -= 1
                 return None
-        return found.status, found.headers.get("Content-Type", "application/json"), found.data
+        data = _with_refusals(found.data, refused) if refused else found.data
+        return found.status, found.headers.get("Content-Type", "application/json"), data
 
     def _show_later(self, index: str) -> None:
         with self._changed:
@@ -162,6 +168,22 @@ def _check_bulk(body: bytes) -> None:
             next(lines)
             if "_id" in action:
                 raise Refused(400, "illegal_argument_exception", "Document ID is not supported in create/index request")
+
+
+def _without_items(body: bytes, refused: Mapping[int, object]) -> bytes:
+    """A bulk of two lines each, without the items at those places."""
+    if not refused:
+        return body
+    lines = body.splitlines(keepends=True)
+    return b"".join(line for number, line in enumerate(lines) if number // 2 not in refused)
+
+
+def _with_refusals(answer: bytes, refused: Mapping[int, tuple[int, str]]) -> bytes:
+    """The answer to the whole bulk; OpenSearch gives it with status 200."""
+    whole = json.loads(answer)
+    for place, (status, kind) in sorted(refused.items()):
+        whole["items"].insert(place, {"index": {"status": status, "error": {"type": kind, "reason": "refused"}}})
+    return json.dumps(whole | {"errors": True}).encode()
 
 
 def eventually(check: Callable[[], bool], *, within_s: float = 10) -> None:

@@ -22,6 +22,7 @@ from tests.entrypoints.test_s3_events import dropped
 from tests.services.world import ADMIN, World, markdown
 
 VISIBLE_AFTER_S = 1.0
+FIVE = [chunk(f"chunk {n}", [1, n], ordinal=n) for n in range(5)]
 NewStore = Callable[..., OpenSearchVectorStore]
 
 
@@ -170,13 +171,41 @@ def test_d01_an_item_refused_inside_an_accepted_bulk_fails_the_document_visibly(
     assert stored(opensearch, opensearch_alias) == [0]
 
 
+def test_d05_of_an_accepted_bulk_only_the_item_that_was_refused_for_now_is_sent_again(
+    new_store: NewStore, standin: Standin, opensearch: OpenSearch, opensearch_alias: str
+) -> None:
+    store = new_store()
+    store.write(DOC, OTHER_GENERATION, "kb/a.md", [chunk("x", [1, 0], ordinal=9)])
+    standin.refuse_items.append({2: (429, "rejected_execution_exception")})
+    standin.requests.clear()
+    store.write(DOC, GENERATION, "kb/a.md", FIVE)
+    assert len(standin.requests) == 2
+    assert stored(opensearch, opensearch_alias) == [0, 1, 2, 3, 4, 9]
+
+
+def test_d05_an_item_that_does_not_fit_fails_the_document_visibly(
+    new_store: NewStore, standin: Standin, opensearch: OpenSearch, opensearch_alias: str
+) -> None:
+    store = new_store(256)
+    world = World(vectors=lambda _: store)
+    body = "\n\n".join(f"# Section {n}\n\nThe pumpkin ledger, part {n}." for n in range(5))
+    world.upload("d/other.md", markdown("other", body="unrelated"))
+    refused = {2: (429, "rejected_execution_exception"), 4: (400, "mapper_parsing_exception")}
+    standin.refuse_items.append(refused)
+    record = world.upload("d/a.md", markdown("ERR_77", body=body)).record
+    assert (record.status, record.generation, record.chunk_count) == (DocumentStatus.PENDING, None, 5)
+    assert "chunk 4 does not fit the index (mapper_parsing_exception)" in (record.reason or "")
+    assert world.ask("what is ERR_77").primary is not None
+    assert all("pumpkin" not in hit.chunk.text for hit in world.semantic.rank("pumpkin ledger", top_k=5).hits)
+
+
 def test_d05_after_a_lost_answer_every_chunk_is_stored_once(
     new_store: NewStore, standin: Standin, opensearch: OpenSearch, opensearch_alias: str
 ) -> None:
     store = new_store()
     store.write(DOC, OTHER_GENERATION, "kb/a.md", [chunk("x", [1, 0], ordinal=9)])
     standin.lose_bulk_answers = 1
-    store.write(DOC, GENERATION, "kb/a.md", [chunk(f"chunk {n}", [1, n], ordinal=n) for n in range(5)])
+    store.write(DOC, GENERATION, "kb/a.md", FIVE)
     assert standin.lose_bulk_answers == 0
     assert stored(opensearch, opensearch_alias) == [0, 1, 2, 3, 4, 9]
 
