@@ -54,6 +54,24 @@ class TestDocumentRegistry:
                 registry.documents.commit(stale)
         assert (registry.documents.read(first.doc_id), registry.log.head()) == before
 
+    def test_a_record_that_came_and_went_meanwhile_conflicts_with_one_made_for_its_absence(
+        self, registry: Registry
+    ) -> None:
+        late, first, second = record(), record(), record()
+        absent = registry.documents.read(late.doc_id)
+        registry.documents.commit(change(None, first))
+        registry.documents.commit(change(first, None))
+        with pytest.raises(VersionConflict):
+            registry.documents.commit(replace(change(None, late), deleted=absent.deleted))
+        again = registry.documents.read(late.doc_id)
+        assert (again.record, again.deleted) == (None, first.revision)
+        registry.documents.commit(replace(change(None, second), deleted=again.deleted))
+        registry.documents.commit(change(second, None))
+        with pytest.raises(VersionConflict):
+            registry.documents.commit(replace(change(None, late), deleted=again.deleted))
+        assert registry.documents.read(late.doc_id).record is None
+        assert registry.log.head() == 4
+
     def test_deleting_a_record_that_is_gone_conflicts(self, registry: Registry) -> None:
         stored = record()
         registry.documents.commit(change(None, stored))
@@ -67,10 +85,10 @@ class TestDocumentRegistry:
         same = replace(second, revision="later")
         for step in (change(None, first), change(first, second), change(second, same), change(same, None)):
             registry.documents.commit(step)
-        assert registry.documents.read(first.doc_id) == DocumentState(None, (FIRST, SECOND))
+        assert registry.documents.read(first.doc_id) == DocumentState(None, (FIRST, SECOND), "later")
         registry.documents.forget_discarded(first.doc_id, FIRST)
         registry.documents.forget_discarded(first.doc_id, FIRST)
-        assert registry.documents.read(first.doc_id) == DocumentState(None, (SECOND,))
+        assert registry.documents.read(first.doc_id) == DocumentState(None, (SECOND,), "later")
 
     def test_generations_are_those_of_documents_that_have_one(self, registry: Registry) -> None:
         with_one, without = record("kb/a.md", generation=FIRST), record("kb/b.md")

@@ -504,3 +504,18 @@ def test_a_file_that_comes_back_as_it_was_reaches_an_instance_that_scanned_while
     world.converger.converge(PATH)
     assert world.ask("ERR_77").primary is not None
     assert world.embedder.calls == {}
+
+
+def test_a_slow_converge_does_not_bring_back_what_was_replaced_and_deleted_meanwhile_I03(world: World) -> None:
+    world.drop(PATH, markdown("ERR_77", body="Version one."))
+
+    def meanwhile() -> None:
+        category, _, name = PATH.removeprefix("knowledge_base/").rpartition("/")
+        world.upload(f"{category}/{name}", markdown("ERR_77", body="Version two."))
+        world.documents.delete_document(ADMIN, doc_id_for(PATH))
+
+    world.embedder.before["embed_passages"] = meanwhile
+    assert world.converger.converge(PATH) is None
+    assert world.registry.read(doc_id_for(PATH)).record is None
+    assert world.chunks("version") == []
+    assert not world.ask("ERR_77").found

@@ -70,6 +70,8 @@ class DocumentState:
     record: DocumentRecord | None
     discarded: tuple[Generation, ...] = ()
     """Generations of vectors that were replaced and not yet removed."""
+    deleted: str | None = None
+    """The revision that was deleted last, None when none ever was: tells one absence from a later one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,8 @@ class DocumentChange:
     after: DocumentRecord | None
     entry: KnowledgeEntry | None
     """The catalog entry from now on; None takes the document out of the exact tier."""
+    deleted: str | None = None
+    """`DocumentState.deleted` as it was read with `before`; counts where that is None."""
 
     @property
     def discarded(self) -> Generation | None:
@@ -107,8 +111,8 @@ class DocumentRegistry(Protocol):
     def commit(self, change: DocumentChange) -> None:
         """In one transaction: the record, the catalog log entry, head version + 1, and `change.discarded` noted.
 
-        Raises VersionConflict when the stored record is not `change.before`; then nothing was written. Contention on
-        the head alone is retried inside.
+        Raises VersionConflict when the stored record is not `change.before`, or when there was none and one has come
+        and gone since; then nothing was written. Contention on the head alone is retried inside.
         """
 
     def forget_discarded(self, doc_id: DocId, generation: Generation) -> None:

@@ -10,6 +10,7 @@ from knowledge.adapters.dynamodb_calls import DYNAMODB, get_item
 from knowledge.adapters.dynamodb_items import (
     MAX_ITEM_BYTES,
     attributes,
+    deleted_key,
     discarded_key,
     document_key,
     head_key,
@@ -21,7 +22,7 @@ from knowledge.ports import DocumentChange
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
-    from mypy_boto3_dynamodb.type_defs import TransactWriteItemTypeDef
+    from mypy_boto3_dynamodb.type_defs import ConditionCheckTypeDef, TransactWriteItemTypeDef
 
 _CONDITION_FAILED = "ConditionalCheckFailed"
 # Codes that say that others were writing too, or too much. Source: DynamoDB API reference, TransactWriteItems,
@@ -85,8 +86,8 @@ class DocumentCommit:
         return True
 
     def _judge(self, codes: Sequence[str]) -> bool:
-        # The document is the first item of the transaction.
-        if codes and codes[0] == _CONDITION_FAILED:
+        # The second and third item are the head and its entry, in which all documents meet; the others are this one's.
+        if _CONDITION_FAILED in (*codes[:1], *codes[3:]):
             raise VersionConflict(f"{self._change.file_path!r} was changed by somebody else")
         if _REFUSED.intersection(codes):
             raise InvalidInput("the metadata cannot be stored")
@@ -129,6 +130,22 @@ class DocumentCommit:
             }
         }
 
+    def _writes_of_deletion(self) -> "Sequence[TransactWriteItemTypeDef]":
+        """A deletion is noted; where there was no record, nobody has deleted another one since that was read."""
+        before, key = self._change.before, deleted_key(self._change.doc_id)
+        if before is not None:
+            item = key | attributes({"revision": before.revision})
+            return [] if self._change.after else [{"Put": {"TableName": self._table_name, "Item": item}}]
+        check: ConditionCheckTypeDef = {
+            "TableName": self._table_name,
+            "Key": key,
+            "ConditionExpression": "attribute_not_exists(pk)",
+        }
+        if self._change.deleted is not None:
+            check["ConditionExpression"] = "revision = :deleted"
+            check["ExpressionAttributeValues"] = attributes({":deleted": self._change.deleted})
+        return [{"ConditionCheck": check}]
+
     def _transaction(self, head: int) -> "Sequence[TransactWriteItemTypeDef]":
         not_written = "attribute_not_exists(pk)"
         values = {":next": head + 1, ":head": head} if head else {":next": head + 1}
@@ -151,6 +168,7 @@ class DocumentCommit:
                     "ConditionExpression": not_written,
                 }
             },
+            *self._writes_of_deletion(),
         ]
         if self._change.discarded is not None:
             item = discarded_key(self._change.doc_id, self._change.discarded)

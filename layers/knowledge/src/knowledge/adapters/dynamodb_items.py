@@ -4,6 +4,7 @@ One table, keys `pk` and `sk`:
 
     DOC#<doc_id>      META                      a document's record; in the indexes `listing` and `by_status`
     DOC#<doc_id>      DISCARDED#<generation>    vectors that were replaced and not yet removed
+    DOC#<doc_id>      DELETED                   the revision that was deleted last
     CATALOG           HEAD                      number of the newest log entry
     CATALOG           LOG#<12 digits>           one change to the exact tier
     TOKEN#<sha256>    TOKEN                     a caller
@@ -29,6 +30,7 @@ Item = Mapping[str, "AttributeValueTypeDef"]
 MAX_ITEM_BYTES = 400 * 1024
 
 META = "META"
+DELETED = "DELETED"
 DISCARDED = "DISCARDED#"
 LISTING_PK = "DOCUMENTS"
 CATALOG_PK = "CATALOG"
@@ -71,6 +73,11 @@ def attributes(values: Mapping[str, object]) -> "dict[str, AttributeValueTypeDef
 def document_key(doc_id: DocId) -> "dict[str, AttributeValueTypeDef]":
     """Key of a document's record."""
     return attributes({"pk": document_pk(doc_id), "sk": META})
+
+
+def deleted_key(doc_id: DocId) -> "dict[str, AttributeValueTypeDef]":
+    """Key of a document's last deletion."""
+    return attributes({"pk": document_pk(doc_id), "sk": DELETED})
 
 
 def head_key() -> Item:

@@ -10,6 +10,7 @@ from knowledge.adapters.aws_errors import aws_errors
 from knowledge.adapters.dynamodb_calls import DYNAMODB, MAX_TRIES, delay_s, query_all
 from knowledge.adapters.dynamodb_commit import DocumentCommit
 from knowledge.adapters.dynamodb_items import (
+    DELETED,
     DISCARDED,
     LISTING_PK,
     META,
@@ -21,7 +22,7 @@ from knowledge.adapters.dynamodb_items import (
     sort_key,
     status_pk,
 )
-from knowledge.adapters.dynamodb_shapes import document_from_item, generation_from_item
+from knowledge.adapters.dynamodb_shapes import deleted_from_item, document_from_item, generation_from_item
 from knowledge.domain.document import DocId, DocumentStatus, Generation
 from knowledge.errors import DependencyUnavailable
 from knowledge.ports import DocumentChange, DocumentPage, DocumentState
@@ -50,14 +51,16 @@ class DynamoDocumentRegistry:
 
     def read(self, doc_id: DocId) -> DocumentState:
         """See DocumentRegistry; one Query of the document's partition. Raises CorruptState."""
-        record = None
+        record, deleted = None, None
         discarded = []
         for item in query_all(self._client, self._table_name, "pk = :pk", {":pk": document_pk(doc_id)}):
             if sort_key(item) == META:
                 record = document_from_item(item)
+            elif sort_key(item) == DELETED:
+                deleted = deleted_from_item(item)
             elif sort_key(item).startswith(DISCARDED):
                 discarded.append(Generation(sort_key(item).removeprefix(DISCARDED)))
-        return DocumentState(record, tuple(discarded))
+        return DocumentState(record, tuple(discarded), deleted)
 
     def commit(self, change: DocumentChange) -> None:
         """See DocumentRegistry; a GetItem and a transaction for each try.

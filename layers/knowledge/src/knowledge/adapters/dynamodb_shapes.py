@@ -66,6 +66,10 @@ class _StoredPrincipal(StoredItem):
     expires_at: int | None = None
 
 
+class _StoredDeletion(StoredItem):
+    revision: str
+
+
 class _StoredHead(StoredItem):
     version: int
 
@@ -99,6 +103,11 @@ def document_to_item(record: DocumentRecord) -> Item:
             updated_at=record.updated_at,
         )
     )
+
+
+def deleted_from_item(item: Item) -> str:
+    """The revision that was deleted. Raises CorruptState."""
+    return read_item(_StoredDeletion, item).revision
 
 
 def document_from_item(item: Item) -> DocumentRecord:

@@ -36,12 +36,14 @@ class MemoryDocumentRegistry:
         self._lock = Lock()
         self._records: dict[DocId, DocumentRecord] = {}
         self._discarded: dict[DocId, frozenset[Generation]] = {}
+        self._deleted: dict[DocId, str] = {}
         self._log: list[CatalogChange] = []
 
     def read(self, doc_id: DocId) -> DocumentState:
         """See DocumentRegistry."""
         with self._lock:
-            return DocumentState(self._records.get(doc_id), tuple(sorted(self._discarded.get(doc_id, ()))))
+            discarded = tuple(sorted(self._discarded.get(doc_id, ())))
+            return DocumentState(self._records.get(doc_id), discarded, self._deleted.get(doc_id))
 
     def commit(self, change: DocumentChange) -> None:
         """See DocumentRegistry."""
@@ -49,8 +51,12 @@ class MemoryDocumentRegistry:
             stored = self._records.get(change.doc_id)
             if (stored and stored.revision) != (change.before and change.before.revision):
                 raise VersionConflict(f"{change.file_path!r} was changed by somebody else")
+            if change.before is None and change.deleted != self._deleted.get(change.doc_id):
+                raise VersionConflict(f"{change.file_path!r} has come and gone")
             if change.after is None:
                 self._records.pop(change.doc_id, None)
+                if change.before is not None:
+                    self._deleted[change.doc_id] = change.before.revision
             else:
                 self._records[change.doc_id] = change.after
             self._log.append(CatalogChange(len(self._log) + 1, change.file_path, change.entry))

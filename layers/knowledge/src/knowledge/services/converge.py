@@ -2,7 +2,7 @@
 
 import logging
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from knowledge.domain.document import DocId, DocumentRecord, DocumentStatus, Generation, KnowledgeBasePath, doc_id_for
 from knowledge.errors import AccessRefused, Conflict, DependencyUnavailable, VersionConflict
@@ -78,6 +78,7 @@ class Converger:
         if info and state.record and self._preparation.is_current(state.record, info) and not anew:
             return Outcome(state.record, is_tidy=is_tidy)
         change = self._preparation.prepare(doc_id, path, state.record, deadline, embedded)
+        change = replace(change, deleted=state.deleted)
         if _says_the_same(change) and not anew:
             self._drop_unless_committed(change)
             return Outcome(state.record, is_tidy=is_tidy)
