@@ -47,6 +47,7 @@ class StoredVectors:
     name = "stored"
     max_tokens = 512
     answer_threshold = 0.8
+    batch_size = 16
 
     def __init__(self, dimension: int) -> None:
         self.dimension = dimension
@@ -123,7 +124,7 @@ def fill(store: OpenSearchVectorStore, registry: MemoryDocumentRegistry, embedde
 def test_the_semantic_tier_against_its_msearch_made_by_hand(
     url: str, client: OpenSearch, alias: str, dimension: int
 ) -> None:
-    store, registry = OpenSearchVectorStore(client, alias=alias, dimension=dimension), MemoryDocumentRegistry()
+    store, registry = OpenSearchVectorStore(client, alias=alias, dimension=dimension, embedder="stored"), MemoryDocumentRegistry()
     embedder = StoredVectors(dimension)
     fill(store, registry, embedder)
     semantic = SemanticSearch(embedder, store, registry, KnowledgeBasePath.parse("knowledge_base"))

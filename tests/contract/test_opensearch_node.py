@@ -10,7 +10,7 @@ from knowledge.adapters import opensearch_generations
 from knowledge.adapters.embedded_vectors import EmbeddedVectorStore
 from knowledge.adapters.memory_objects import MemoryObjectStore
 from knowledge.adapters.opensearch_vectors import OpenSearchVectorStore
-from knowledge.domain.document import DocId, Generation, doc_id_for
+from knowledge.domain.document import DocId, Generation
 from knowledge.errors import Conflict, CorruptState, InvalidInput
 from knowledge.ports import ChunkHit, VectorStore
 from tests.contract.builders import DOC, GENERATION, OTHER_DOC, OTHER_GENERATION, chunk

@@ -94,7 +94,7 @@ class ChunkVectors:
         generation = Generation(unique())
         try:
             self._vectors.write(doc_id, generation, path, embedded)
-        except (DependencyUnavailable, CorruptState, OtherEmbedder):
+        except (DependencyUnavailable, CorruptState):
             self.remove(doc_id, generation)
             raise
         return generation

@@ -14,7 +14,6 @@ from knowledge.errors import (
     DependencyUnavailable,
     InvalidInput,
     KnowledgeError,
-    OtherEmbedder,
 )
 from knowledge.parsing.chunks import chunk_document
 from knowledge.parsing.frontmatter import FrontmatterParser
@@ -152,7 +151,7 @@ class Preparation:
         generation = None
         try:
             generation = self.vectors.write(doc_id, path, chunks, vectors)
-        except (DependencyUnavailable, CorruptState, OtherEmbedder) as error:
+        except (DependencyUnavailable, CorruptState) as error:
             vectors, failure = {}, error
         if failure is None:
             record = replace(record, status=DocumentStatus.INDEXED)
