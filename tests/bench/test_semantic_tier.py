@@ -124,7 +124,10 @@ def fill(store: OpenSearchVectorStore, registry: MemoryDocumentRegistry, embedde
 def test_the_semantic_tier_against_its_msearch_made_by_hand(
     url: str, client: OpenSearch, alias: str, dimension: int
 ) -> None:
-    store, registry = OpenSearchVectorStore(client, alias=alias, dimension=dimension, embedder="stored"), MemoryDocumentRegistry()
+    store, registry = (
+        OpenSearchVectorStore(client, alias=alias, dimension=dimension, embedder="stored"),
+        MemoryDocumentRegistry(),
+    )
     embedder = StoredVectors(dimension)
     fill(store, registry, embedder)
     semantic = SemanticSearch(embedder, store, registry, KnowledgeBasePath.parse("knowledge_base"))

@@ -1,7 +1,6 @@
 """Every port's adapters, each with an empty store. AWS is moto in this process; the table is that of template.yaml."""
 
 import hashlib
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Lock
@@ -30,7 +29,6 @@ from knowledge.errors import InvalidInput
 from knowledge.ports import ObjectStore, PrincipalStore, RebuildableVectorStore, VectorStore
 from tests.contract.builders import Registry
 from tests.contract.serverless_standin import Settled, Standin
-from tools.opensearch_node.node import running_url
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -104,25 +102,6 @@ def registry(request: pytest.FixtureRequest) -> Registry:
         return Registry(both, both)
     client, table = request.getfixturevalue("dynamodb_client"), request.getfixturevalue("table")
     return Registry(DynamoDocumentRegistry(client, table), DynamoCatalogLog(client, table))
-
-
-@pytest.fixture(scope="session")
-def opensearch_url() -> str:
-    """A real node. Tests that need one are skipped where none runs."""
-    url = os.environ.get("OPENSEARCH_URL") or running_url()
-    if url is None:
-        pytest.skip("no OpenSearch node runs: start one with make opensearch, or name one in OPENSEARCH_URL")
-    return url
-
-
-@pytest.fixture
-def opensearch_alias(opensearch_url: str) -> Iterator[str]:
-    """A name that nobody else uses; its indices are gone afterwards."""
-    alias = f"test-{uuid4().hex}"
-    yield alias
-    client = opensearch_client(opensearch_url)
-    client.indices.delete(index=f"{alias}-*")
-    client.close()
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 The thresholds are what was reached when they were written down. They only rise.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,8 +12,11 @@ import yaml
 
 from knowledge.adapters.embedded_vectors import EmbeddedVectorStore
 from knowledge.adapters.local_embedder import LocalEmbedder
+from knowledge.adapters.opensearch_client import opensearch_client
+from knowledge.adapters.opensearch_vectors import OpenSearchVectorStore
 from knowledge.domain.document import DocumentStatus
 from knowledge.domain.lookup import LookupAnswer
+from knowledge.ports import Vector
 from knowledge.retrieval.off_topic import OFF_TOPIC
 from knowledge.services.calibration import Calibration
 from knowledge.services.own_sentences import OwnSentences
@@ -47,7 +51,11 @@ MEANING = [golden for golden in GOLDEN if golden.kind in ("semantic", "cross_lin
 
 @pytest.fixture(scope="module")
 def world() -> World:
-    world = World(embedder=LocalEmbedder(), vectors=EmbeddedVectorStore)
+    return filled(World(embedder=Remembering(), vectors=EmbeddedVectorStore))
+
+
+def filled(world: World) -> World:
+    """With the seed, and calibrated on it."""
     for file in sorted(SEED.rglob("*.md")):
         record = world.upload(file.relative_to(SEED).as_posix(), file.read_bytes()).record
         assert record.status is DocumentStatus.INDEXED, record
@@ -73,6 +81,25 @@ def source(path: str | None) -> str | None:
 
 def share(hits: list[bool]) -> float:
     return sum(hits) / len(hits)
+
+
+class Remembering(LocalEmbedder):
+    """Embeds a text once in all: two bases of the same documents are compared, not two runs of a model."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._embedded: dict[tuple[str, bool], Vector] = {}
+
+    def embed_query(self, text: str) -> Vector:
+        if (text, True) not in self._embedded:
+            self._embedded[text, True] = super().embed_query(text)
+        return self._embedded[text, True]
+
+    def embed_passages(self, texts: Sequence[str]) -> Sequence[Vector]:
+        missing = [text for text in texts if (text, False) not in self._embedded]
+        found = zip(missing, super().embed_passages(missing), strict=True)
+        self._embedded |= {(text, False): vector for text, vector in found}
+        return [self._embedded[text, False] for text in texts]
 
 
 def test_the_golden_set_covers_every_kind() -> None:
@@ -133,3 +160,19 @@ def test_a_calibration_on_the_base_itself_answers_and_refuses_as_well(world: Wor
     assert share(answered) >= 0.97
     assert share(refused) >= 0.91
     assert share(off_topic) >= 0.98
+
+
+def test_opensearch_gives_the_same_three_documents_as_the_embedded_store(
+    world: World, opensearch_url: str, opensearch_alias: str
+) -> None:
+    client = opensearch_client(opensearch_url)
+    store = OpenSearchVectorStore(
+        client, alias=opensearch_alias, dimension=world.embedder.dimension, embedder=world.embedder.name
+    )
+    other = filled(World(embedder=world.embedder._adapter, vectors=lambda _: store))
+    for golden in GOLDEN:
+        expected, found = (each.semantic.rank(golden.query, top_k=3) for each in (world, other))
+        assert [hit.chunk.file_path for hit in found.hits] == [hit.chunk.file_path for hit in expected.hits], golden
+        assert found.evidence == pytest.approx(expected.evidence, abs=1e-4)
+        assert found.threshold == pytest.approx(expected.threshold, abs=1e-3)
+    client.close()

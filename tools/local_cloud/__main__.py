@@ -130,9 +130,12 @@ def _local_cloud(
             stack.spare_processors()
             outputs = stack.outputs(port)
             token, prefix = _ensure_token(outputs["TableName"]), stack.parameter("KnowledgeBasePath")
-        vectors.restore()
+        is_other = vectors.restore()
         total, dropped = seed.ingest(outputs["BucketName"], outputs["TableName"], prefix)
         print(f"{total} seed documents are indexed, {dropped} of them new or changed")
+        if dropped or is_other:
+            with step("calibrate"):
+                functions.run("maintenance")
         OUTPUTS.write_text(json.dumps(outputs, indent=2) + "\n")
         with step("check"):
             examples = shown.examples(outputs["ApiUrl"], token)

@@ -56,6 +56,17 @@ def invoke(name: str, event: dict[str, Any], *, debug: bool) -> object:
     return pdb.runcall(handler, event, context) if debug else handler(event, context)
 
 
+def run(name: str) -> None:
+    """The deployed function runs once, with an empty event.
+
+    Raises:
+        Problem: it failed.
+    """
+    answer = boto3.client("lambda").invoke(FunctionName=configuration(name)["FunctionName"], Payload=b"{}")
+    if "FunctionError" in answer:
+        raise Problem(f"{name} failed: {answer['Payload'].read().decode(errors='replace')}")
+
+
 def configuration(name: str) -> "FunctionConfigurationResponseTypeDef":
     """The deployed function's settings."""
     physical_id = stack.physical_id(logical_id(name))

@@ -37,14 +37,16 @@ def chosen(store: str) -> Iterator[Mapping[str, str]]:
             yield {**parameters, "OpenSearchEndpoint": url}
 
 
-def restore() -> None:
+def restore() -> bool:
     """Every indexed document has its vectors in the deployed store: those of another store are not in this one.
+
+    True when there were some to be brought.
 
     Raises:
         Problem: some are missing even after a reindex.
     """
     if not (missing := _without_vectors()):
-        return
+        return False
     print(f"{len(missing)} documents have no vectors in this store; they are embedded again")
     subprocess.run([sys.executable, "-m", "tools.reindex"], cwd=ROOT, check=False)
     if missing := _without_vectors():
@@ -52,6 +54,7 @@ def restore() -> None:
             f"{len(missing)} documents have no vectors in this store and cannot be found by meaning: {missing[0]} ...\n"
             "Use the store that has them (make run, or make run STORE=opensearch), or begin anew: make clean"
         )
+    return True
 
 
 def _without_vectors() -> list[str]:

@@ -1,0 +1,63 @@
+"""What the services need from outside, named by capability. Every port has a memory twin among the adapters.
+
+Every method may raise `DependencyUnavailable`; other errors are named where they can occur.
+"""
+
+from typing import Protocol
+
+from knowledge.domain.access import Principal
+from knowledge.ports.documents import (
+    CatalogChange,
+    CatalogLog,
+    DocumentChange,
+    DocumentPage,
+    DocumentRegistry,
+    DocumentState,
+    ObjectInfo,
+    ObjectStore,
+    StoredObject,
+)
+from knowledge.ports.vectors import (
+    ChunkHit,
+    EmbeddedChunk,
+    Embedder,
+    RebuildableVectorStore,
+    SearchResult,
+    Vector,
+    VectorStore,
+)
+
+__all__ = [
+    "CatalogChange",
+    "CatalogLog",
+    "ChunkHit",
+    "DocumentChange",
+    "DocumentPage",
+    "DocumentRegistry",
+    "DocumentState",
+    "EmbeddedChunk",
+    "Embedder",
+    "EventQueue",
+    "ObjectInfo",
+    "ObjectStore",
+    "PrincipalStore",
+    "RebuildableVectorStore",
+    "SearchResult",
+    "StoredObject",
+    "Vector",
+    "VectorStore",
+]
+
+
+class EventQueue(Protocol):
+    """The queue that the bucket's events come through."""
+
+    def put_again(self, body: str) -> None:
+        """A message with this body is delivered soon, as a new one with its deliveries counted from one."""
+
+
+class PrincipalStore(Protocol):
+    """Knows callers by the hash of their token; never sees a token."""
+
+    def find(self, token_hash: str) -> Principal | None:
+        """The principal whose token has this SHA-256 (hex), or None; strongly consistent."""

@@ -1,0 +1,137 @@
+"""Files, what is indexed of them, and the log of the exact tier."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from knowledge.domain.document import DocId, DocumentRecord, DocumentStatus, Generation, KnowledgeEntry
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectInfo:
+    """One stored object, without its bytes."""
+
+    key: str
+    etag: str
+    size_bytes: int
+    version_id: str | None = None
+    """None where the call does not tell: in a listing."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredObject:
+    """One stored object; `body` holds its first bytes, all of them unless `truncated`."""
+
+    info: ObjectInfo
+    body: bytes
+
+    @property
+    def truncated(self) -> bool:
+        """True when the object is longer than what was asked for."""
+        return len(self.body) < self.info.size_bytes
+
+
+class ObjectStore(Protocol):
+    """A versioned, strongly consistent store of files under keys. Keys are verbatim."""
+
+    def put(self, key: str, body: bytes, *, content_type: str) -> str:
+        """`body` is the current version of `key`; returns the version's id. After an error no new version is left."""
+
+    def read(self, key: str, *, max_bytes: int) -> StoredObject | None:
+        """The current version's first `max_bytes` bytes (one call, ranged), or None when there is none."""
+
+    def stat(self, key: str) -> ObjectInfo | None:
+        """The current version without its bytes, or None when there is none."""
+
+    def list(self, prefix: str) -> Iterator[ObjectInfo]:
+        """Every current object under `prefix`, in key order (UTF-8 bytes), a call for each 1,000."""
+
+    def delete(self, key: str) -> None:
+        """`key` has no current version; earlier versions are kept. Deleting what is not there is no error."""
+
+    def delete_version(self, key: str, version_id: str) -> None:
+        """That version is gone; the one before it, if any, is current again."""
+
+    def download_url(self, key: str, *, expires_s: int) -> str:
+        """A URL from which anybody may read the object for `expires_s` seconds; makes no call."""
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentState:
+    """What the registry holds of one document, read in one strongly consistent call."""
+
+    record: DocumentRecord | None
+    discarded: tuple[Generation, ...] = ()
+    """Generations of vectors that were replaced and not yet removed."""
+    deleted: str | None = None
+    """The revision that was deleted last, None when none ever was: tells one absence from a later one."""
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentChange:
+    """One committed step of a document: the record, its catalog entry and its place in the log change together."""
+
+    doc_id: DocId
+    file_path: str
+    before: DocumentRecord | None
+    after: DocumentRecord | None
+    entry: KnowledgeEntry | None
+    """The catalog entry from now on; None takes the document out of the exact tier."""
+    deleted: str | None = None
+    """`DocumentState.deleted` as it was read with `before`; counts where that is None."""
+
+    @property
+    def discarded(self) -> Generation | None:
+        """The generation of vectors that this change makes useless."""
+        old = self.before.generation if self.before else None
+        return old if old != (self.after.generation if self.after else None) else None
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentPage:
+    """Records in path order; `next_cursor` is None on the last page."""
+
+    records: tuple[DocumentRecord, ...]
+    next_cursor: str | None
+
+
+class DocumentRegistry(Protocol):
+    """Knows what is indexed, and says so atomically with the catalog log."""
+
+    def read(self, doc_id: DocId) -> DocumentState:
+        """The record and the generations waiting to be removed, strongly consistent, one call."""
+
+    def commit(self, change: DocumentChange) -> None:
+        """In one transaction: the record, the catalog log entry, head version + 1, and `change.discarded` noted.
+
+        Raises VersionConflict when the stored record is not `change.before`, or when there was none and one has come
+        and gone since; then nothing was written. Contention on the head alone is retried inside.
+        """
+
+    def forget_discarded(self, doc_id: DocId, generation: Generation) -> None:
+        """The generation is no longer waiting to be removed. Idempotent."""
+
+    def generations(self, doc_ids: Sequence[DocId]) -> Mapping[DocId, Generation]:
+        """The current generation of each document that has one; strongly consistent; at most 100 ids, one call."""
+
+    def list(self, *, path_prefix: str, status: DocumentStatus | None, cursor: str | None, limit: int) -> DocumentPage:
+        """Up to `limit` (1 to 100) records in path order. Raises InvalidInput for a cursor that is not ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogChange:
+    """One entry of the catalog log: the document's entry from `version` on, or None when it has none."""
+
+    version: int
+    file_path: str
+    entry: KnowledgeEntry | None
+
+
+class CatalogLog(Protocol):
+    """The numbered, gapless sequence of changes to the exact tier."""
+
+    def head(self) -> int:
+        """The version of the newest committed change, 0 when there is none; strongly consistent."""
+
+    def changes_after(self, version: int) -> Sequence[CatalogChange]:
+        """Every change after `version`, in order; strongly consistent; one call when there is none."""
