@@ -137,11 +137,11 @@ def test_the_semantic_tier_against_its_msearch_made_by_hand(
 
     by_hand_client = OpenSearch(url)
     times: dict[str, list[float]] = {"by hand": [], "search": [], "rank": []}
-    for query, lines in list(zip(queries, sent, strict=True)) * ROUNDS:
+    for query, request in list(zip(queries, sent, strict=True)) * ROUNDS:
         vector = embedder.embed_query(query)
         nearest_to = embedder.question_centring.nearest_to(vector)
         ways: dict[str, Callable[[], object]] = {
-            "by hand": partial(by_hand_client.msearch, index=alias, body=lines),
+            "by hand": partial(by_hand_client.msearch, **request),
             "search": partial(store.search, query, vector, limit=30, nearest_to=nearest_to),
             "rank": partial(semantic.rank, query, top_k=3),
         }
@@ -160,14 +160,14 @@ def test_the_semantic_tier_against_its_msearch_made_by_hand(
     assert medians["rank"] <= (1 + MOST_ADDED) * by_hand
 
 
-def requests_of(client: OpenSearch, work: Callable[[], Sequence[object]]) -> list[list[Any]]:
+def requests_of(client: OpenSearch, work: Callable[[], Sequence[object]]) -> list[dict[str, Any]]:
     """The `_msearch` behind each result of `work`, which is done twice: the first time warms everything up."""
     work()
-    sent: list[list[Any]] = []
+    sent: list[dict[str, Any]] = []
     msearch = client.msearch
 
     def recording(**options: Any) -> Any:
-        sent.append(options["body"])
+        sent.append(options)
         return msearch(**options)
 
     client.msearch = recording
