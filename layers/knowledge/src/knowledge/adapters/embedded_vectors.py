@@ -48,14 +48,15 @@ class _Block:
         products: _Floats = self.matrix @ np.asarray(vector, dtype=np.float32)
         return products
 
-    def hit(self, row: int, similarity: float, nearness: float, lexical: float, wanted: Iterable[str]) -> ChunkHit:
+    def hit(self, row: int, nearness: float, lexical: float, wanted: Iterable[str], similarity: float) -> ChunkHit:
         """The chunk in `row`; `wanted` are the query's terms."""
         index = int(np.searchsorted(self._starts, row, side="right")) - 1
         part = self._parts[index]
         place = row - int(self._starts[index])
         identity = (part.doc_id, part.generation, part.file_path)
         held = part.lexical.held(place, wanted)
-        return ChunkHit(*identity, part.ordinals[place], part.texts[place], similarity, nearness, lexical, held)
+        text, ordinal = part.texts[place], part.ordinals[place]
+        return ChunkHit(*identity, ordinal, text, nearness, lexical, held, lambda: similarity)
 
 
 class EmbeddedVectorStore:
@@ -117,7 +118,7 @@ class EmbeddedVectorStore:
         nearest = np.argsort(-nearness, kind="stable")[:limit].tolist()
         best = sorted(words.scores, key=lambda row: (-words.scores[row], row))[:limit]
         hits = [
-            block.hit(row, float(similarities[row]), float(nearness[row]), words.scores.get(row, 0.0), words.idf)
+            block.hit(row, float(nearness[row]), words.scores.get(row, 0.0), words.idf, float(similarities[row]))
             for row in dict.fromkeys([*nearest, *best])
         ]
         return SearchResult(hits, words.idf, words.absent)

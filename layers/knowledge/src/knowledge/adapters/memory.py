@@ -8,6 +8,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from threading import Lock
 
 from knowledge.adapters import page_cursor
@@ -160,10 +161,10 @@ class MemoryVectorStore:
         hits = [
             ChunkHit(
                 *(*identity, path, item.chunk.ordinal, item.chunk.text),
-                similarity=_dot(vector, item.vector),
                 nearness=_dot(wanted, item.vector),
                 lexical=words.scores.get(row, 0.0),
                 held=parts[row].held(0, words.idf),
+                compare=partial(_dot, vector, item.vector),
             )
             for row, (identity, path, item) in enumerate(found)
         ]

@@ -7,6 +7,7 @@ of the other stores: BM25 from exact counts, not Lucene's rounded lengths.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from knowledge.adapters.opensearch_calls import OPENSEARCH, IndexAbsentError, error_type, refusal
 from knowledge.adapters.opensearch_index import Document, Engine, unpack
@@ -71,7 +72,7 @@ def searches(question: Question) -> list[Document]:
         k = max(question.limit, _MIN_CANDIDATES)
         # At unit length, where the score of either engine tells the cosine.
         length = math.hypot(*question.nearest_to)
-        near = {"vector": [round(value / length, 8) for value in question.nearest_to], "k": k}
+        near = {"vector": [value / length for value in question.nearest_to], "k": k}
         shown = [*_SHOWN, "embedding"] if question.is_centred else list(_SHOWN)
         found.append({"size": question.limit, "_source": shown, "query": {"knn": {"vector": near}}})
     if question.words:
@@ -144,12 +145,10 @@ class _Reader:
 
     def hit(self, source: Document, found_by: float | None) -> ChunkHit:
         """The hit; `found_by` is its cosine with the vector that was searched for, None when words found it."""
-        if found_by is not None and not self._question.is_centred:
-            similarity = nearness = found_by
+        if found_by is None:
+            nearness = self._nearest_to.product(unpack(source["embedding"]))
         else:
-            vector = unpack(source["embedding"])
-            similarity = min(1.0, max(-1.0, self._vector.product(vector)))
-            nearness = self._nearest_to.product(vector) if found_by is None else found_by * self._nearest_to.length
+            nearness = found_by * self._nearest_to.length
         identity = (DocId(source["doc_id"]), Generation(source["generation"]), source["file_path"], source["ordinal"])
         occurrences = self._occurrences(source["terms"])
         length, mean_length = source["length"], self._counts.mean_length
@@ -157,8 +156,12 @@ class _Reader:
             (self._counts.idf[word] * saturation(count, length, mean_length) for word, count in occurrences.items()),
             0.0,
         )
-        held = frozenset(occurrences)
-        return ChunkHit(*identity, source["text"], similarity, nearness, lexical, held)
+        compare = partial(self._similarity, source, None if self._question.is_centred else found_by)
+        return ChunkHit(*identity, source["text"], nearness, lexical, frozenset(occurrences), compare)
+
+    def _similarity(self, source: Document, known: float | None) -> float:
+        # Not before somebody asks: most hits are only ranked.
+        return known if known is not None else min(1.0, max(-1.0, self._vector.product(unpack(source["embedding"]))))
 
     def _occurrences(self, stored: str) -> Mapping[str, int]:
         """How often each of the query's terms that a chunk with the terms `stored` holds is in it."""

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import mul
 from typing import Self
 
 # How much of the mean of typical questions is taken off. Source: measured, docs/adr/0012.
@@ -48,7 +49,7 @@ class QuestionCentring:
     def nearest_to(self, vector: Sequence[float]) -> Sequence[float]:
         """The vector, of any length, whose products with the documents' vectors order them."""
         rest = [value - _MEAN_WEIGHT * mean for value, mean in zip(vector, self.mean, strict=True)]
-        along = sum(a * b for a, b in zip(rest, self.language, strict=True))
+        along = sum(map(mul, rest, self.language))
         return [value - along * part for value, part in zip(rest, self.language, strict=True)]
 
 

@@ -1,6 +1,6 @@
 """Chunks with vectors, and what makes vectors of texts."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -27,14 +27,19 @@ class ChunkHit:
     file_path: str
     ordinal: int
     text: str
-    similarity: float
-    """Cosine of query and chunk, -1 to 1."""
     nearness: float
     """Product of the chunk's vector and the one whose nearest are searched for; comparable within one search."""
     lexical: float
     """BM25 of the query's terms in the chunk, 0 and up; one term adds at most its idf."""
     held: frozenset[str]
     """Those of the query's terms that occur in the chunk."""
+    compare: Callable[[], float]
+    """Works out `similarity`, for which a store may have to unpack the chunk's vector."""
+
+    @property
+    def similarity(self) -> float:
+        """Cosine of query and chunk, -1 to 1."""
+        return self.compare()
 
 
 @dataclass(frozen=True, slots=True)

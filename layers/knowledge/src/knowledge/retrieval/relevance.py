@@ -16,8 +16,10 @@ _LEXICAL_WEIGHT = 0.2
 # docs/adr/0010 and 0012.
 _COVERAGE_WEIGHT = 0.1
 _LEAD_WEIGHT = 1.0
-_LEAD_OVER = 5
 _UNKNOWN_NAMES_WEIGHT = 0.05
+_LEAD_OVER = 5
+COUNTED_DOCUMENTS = 10
+"""So many documents say whether there is an answer."""
 # How steeply confidence rises around the threshold. Source: slope of the logistic regression over the evidence,
 # docs/adr/0010.
 _CONFIDENCE_SLOPE = 26.0
@@ -35,20 +37,29 @@ class Relevance:
     """BM25 as a share of the most that any chunk could reach for this query, 0 to 1."""
     coverage: float
     """Share of the query's terms, function words left out, that the chunk holds, 0 to 1."""
-
-    @property
-    def rank(self) -> float:
-        """Orders the hits of one search."""
-        return self.nearness + _LEXICAL_WEIGHT * self.lexical
+    rank: float
+    """Orders the hits of one search."""
 
 
-def relevance_of(hit: ChunkHit, found: SearchResult) -> Relevance:
-    """The signals of a hit of that search."""
-    ceiling = sum(found.idf.values())
-    wanted = {term for term in found.idf if not is_weak(term)}
-    coverage = len(wanted & hit.held) / len(wanted) if wanted else 0.0
-    lexical = min(1.0, hit.lexical / ceiling) if ceiling else 0.0
-    return Relevance(hit.similarity, hit.nearness, lexical, coverage)
+class Comparison:
+    """What the hits of one search are worth for its query."""
+
+    def __init__(self, found: SearchResult) -> None:
+        """O(terms of the query)."""
+        self._ceiling = sum(found.idf.values())
+        self._wanted = frozenset(term for term in found.idf if not is_weak(term))
+
+    def rank(self, hit: ChunkHit) -> float:
+        """Orders the hits of the search; asks for no similarity, which may have to be worked out."""
+        return hit.nearness + _LEXICAL_WEIGHT * self._lexical(hit)
+
+    def relevance(self, hit: ChunkHit) -> Relevance:
+        """The signals of a hit."""
+        coverage = len(self._wanted & hit.held) / len(self._wanted) if self._wanted else 0.0
+        return Relevance(hit.similarity, hit.nearness, self._lexical(hit), coverage, self.rank(hit))
+
+    def _lexical(self, hit: ChunkHit) -> float:
+        return min(1.0, hit.lexical / self._ceiling) if self._ceiling else 0.0
 
 
 def unknown_names(found: SearchResult) -> float:
@@ -63,17 +74,18 @@ def unknown_names(found: SearchResult) -> float:
     return len(names & found.absent) / len(names) if names else 0.0
 
 
-def evidence_for_an_answer(best_by_document: Sequence[Relevance], unknown: float) -> float:
+def evidence_for_an_answer(best: Sequence[Relevance], unknown: float) -> float:
     """How much speaks for there being an answer; from where on depends on base and embedder. Nothing: minus infinity.
 
-    The best cosine with the share of the query's terms, and by how much the best document leads the fifth (or the last
-    of fewer): where many are equally near, none is meant. `unknown` is the share of names that the base does not know.
+    `best` are the best documents, each by its best chunk, best first; the first ten count. Their best cosine with the
+    share of the query's terms, and by how much the first leads the fifth (or the last of fewer): where many are equally
+    near, none is meant. `unknown` is the share of names that the base does not know.
     """
-    if not best_by_document:
+    counted = best[:COUNTED_DOCUMENTS]
+    if not counted:
         return -math.inf
-    support = max(one.similarity + _COVERAGE_WEIGHT * one.coverage for one in best_by_document)
-    ranks = sorted((one.rank for one in best_by_document), reverse=True)
-    return support + _LEAD_WEIGHT * (ranks[0] - ranks[:_LEAD_OVER][-1]) - _UNKNOWN_NAMES_WEIGHT * unknown
+    support = max(one.similarity + _COVERAGE_WEIGHT * one.coverage for one in counted)
+    return support + _LEAD_WEIGHT * (counted[0].rank - counted[:_LEAD_OVER][-1].rank) - _UNKNOWN_NAMES_WEIGHT * unknown
 
 
 def confidence_in_an_answer(evidence: float, threshold: float) -> float:

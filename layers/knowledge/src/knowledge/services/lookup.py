@@ -215,7 +215,7 @@ def _explanation(trace: _Trace) -> Mapping[str, object]:
         "semantic": [
             {
                 "source": hit.chunk.file_path,
-                "similarity": round(hit.chunk.similarity, 4),
+                "similarity": round(hit.relevance.similarity, 4),
                 "nearness": round(hit.relevance.nearness, 4),
                 "lexical": round(hit.relevance.lexical, 4),
                 "coverage": round(hit.relevance.coverage, 4),

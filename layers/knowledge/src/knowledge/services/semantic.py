@@ -7,7 +7,13 @@ from dataclasses import dataclass
 from knowledge.domain.document import DocId, KnowledgeBasePath
 from knowledge.parsing.cutting import cut_text
 from knowledge.ports import ChunkHit, DocumentRegistry, Embedder, Vector, VectorStore
-from knowledge.retrieval.relevance import Relevance, evidence_for_an_answer, relevance_of, unknown_names
+from knowledge.retrieval.relevance import (
+    COUNTED_DOCUMENTS,
+    Comparison,
+    Relevance,
+    evidence_for_an_answer,
+    unknown_names,
+)
 from knowledge.services.index_notes import IndexNotes, script_of
 
 _logger = logging.getLogger(__name__)
@@ -88,18 +94,21 @@ class SemanticSearch:
         nearest_to = None if centring is None else centring.nearest_to(vector)
         found = self._vectors.search(query, vector, limit=_CHUNKS, nearest_to=nearest_to)
         current = self._registry.generations(list(dict.fromkeys(chunk.doc_id for chunk in found.hits)))
-        hits = [
-            SemanticHit(chunk, relevance_of(chunk, found))
-            for chunk in found.hits
-            if current.get(chunk.doc_id) == chunk.generation and self._is_in(category, chunk.file_path)
+        valid = [
+            hit
+            for hit in found.hits
+            if current.get(hit.doc_id) == hit.generation and self._is_in(category, hit.file_path)
         ]
-        best: dict[DocId, SemanticHit] = {}
-        for hit in sorted(hits, key=lambda hit: -hit.relevance.rank):
-            best.setdefault(hit.chunk.doc_id, hit)
+        comparison = Comparison(found)
+        best: dict[DocId, ChunkHit] = {}
+        for hit in sorted(valid, key=comparison.rank, reverse=True):
+            best.setdefault(hit.doc_id, hit)
+        wanted = list(best.values())[: max(top_k, COUNTED_DOCUMENTS)]
+        hits = [SemanticHit(hit, comparison.relevance(hit)) for hit in wanted]
         unknown = unknown_names(found)
-        evidence = evidence_for_an_answer([hit.relevance for hit in best.values()], unknown)
-        _logger.debug("semantic_search_finished", extra={"chunk_count": len(hits), "evidence": evidence})
-        return Ranking(list(best.values())[:top_k], evidence, threshold, unknown)
+        evidence = evidence_for_an_answer([hit.relevance for hit in hits], unknown)
+        _logger.debug("semantic_search_finished", extra={"chunk_count": len(valid), "evidence": evidence})
+        return Ranking(hits[:top_k], evidence, threshold, unknown)
 
     def _is_in(self, category: str | None, path: str) -> bool:
         found = self._base.category_of(path)
