@@ -7,17 +7,17 @@ written. Right for some thousand documents. Knows nothing of where the objects l
 """
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
 
 import numpy as np
 
 from knowledge.adapters.embedded_index import EmbeddedIndex
+from knowledge.adapters.embedded_words import WordIndex
 from knowledge.adapters.vector_file import StoredVectors, UnreadableVectorsError, pack, unpack
 from knowledge.domain.document import DocId, Generation, Json
 from knowledge.ports import ChunkHit, EmbeddedChunk, ObjectInfo, ObjectStore, SearchResult, Vector
-from knowledge.retrieval.lexical_index import LexicalIndex
 
 _logger = logging.getLogger(__name__)
 
@@ -41,20 +41,19 @@ class _Block:
         for part, start in zip(parts, self._starts[:-1], strict=True):
             # The rows are kept once: from here on a part is a view of the block.
             part.matrix = self.matrix[start : start + len(part.texts)]
-        self.lexical = LexicalIndex([part.lexical for part in parts])
+        self.words = WordIndex([part.words for part in parts])
 
     def products(self, vector: Vector) -> _Floats:
         """The product of every row with the vector."""
         products: _Floats = self.matrix @ np.asarray(vector, dtype=np.float32)
         return products
 
-    def hit(self, row: int, nearness: float, lexical: float, wanted: Iterable[str], similarity: float) -> ChunkHit:
-        """The chunk in `row`; `wanted` are the query's terms."""
+    def hit(self, row: int, nearness: float, lexical: float, held: frozenset[str], similarity: float) -> ChunkHit:
+        """The chunk in `row`."""
         index = int(np.searchsorted(self._starts, row, side="right")) - 1
         part = self._parts[index]
         place = row - int(self._starts[index])
         identity = (part.doc_id, part.generation, part.file_path)
-        held = part.lexical.held(place, wanted)
         text, ordinal = part.texts[place], part.ordinals[place]
         return ChunkHit(*identity, ordinal, text, nearness, lexical, held, lambda: similarity)
 
@@ -114,14 +113,14 @@ class EmbeddedVectorStore:
             return SearchResult([], {})
         similarities = np.clip(block.products(vector), -1.0, 1.0)
         nearness = similarities if nearest_to is None else block.products(nearest_to)
-        words = block.lexical.search(query)
+        words = block.words.search(query)
         nearest = np.argsort(-nearness, kind="stable")[:limit].tolist()
-        best = sorted(words.scores, key=lambda row: (-words.scores[row], row))[:limit]
+        rows = list(dict.fromkeys([*nearest, *words.best(limit)]))
         hits = [
-            block.hit(row, float(nearness[row]), words.scores.get(row, 0.0), words.idf, float(similarities[row]))
-            for row in dict.fromkeys([*nearest, *best])
+            block.hit(row, float(nearness[row]), float(words.scores[row]), held, float(similarities[row]))
+            for row, held in zip(rows, words.held(rows), strict=True)
         ]
-        return SearchResult(hits, words.idf, words.absent)
+        return SearchResult(hits, words.idf, frozenset(term for term, found in words.rows.items() if not len(found)))
 
     def delete(self, doc_id: DocId, generation: Generation) -> None:
         """See VectorStore; one delete."""

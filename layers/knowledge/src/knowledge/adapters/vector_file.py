@@ -1,7 +1,7 @@
 """The file in which the embedded vector store keeps one generation of one document.
 
-A numpy archive of two arrays: `vectors`, float32, a row for each chunk, and `chunks`, the bytes of a JSON text with
-what else is known of them. Nothing in it is ever executed.
+A numpy archive: `vectors`, float32, a row for each chunk; `chunks`, the bytes of a JSON text with what else is known of
+them; and the arrays of `ChunkWords`. Nothing in it is ever executed.
 """
 
 import io
@@ -12,9 +12,9 @@ from typing import Annotated, Self
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from knowledge.adapters.embedded_words import ChunkWords
 from knowledge.domain.document import DocId, Generation
 from knowledge.ports import EmbeddedChunk
-from knowledge.retrieval.lexical_index import LexicalPart
 
 _Matrix = np.ndarray[tuple[int, int], np.dtype[np.float32]]
 
@@ -34,7 +34,7 @@ class StoredVectors:
     ordinals: tuple[int, ...]
     texts: tuple[str, ...]
     content_hashes: tuple[str, ...]
-    lexical: LexicalPart
+    words: ChunkWords
 
 
 class _Chunks(BaseModel):
@@ -60,12 +60,17 @@ def pack(file_path: str, chunks: Sequence[EmbeddedChunk]) -> bytes:
         texts=tuple(item.chunk.text for item in chunks),
         content_hashes=tuple(item.chunk.content_hash for item in chunks),
     )
+    words = ChunkWords.of(described.texts)
     buffer = io.BytesIO()
     np.savez(
         buffer,
         allow_pickle=False,
         vectors=np.asarray([item.vector for item in chunks], dtype=np.float32),
         chunks=np.frombuffer(described.model_dump_json().encode(), dtype=np.uint8),
+        hashes=words.hashes,
+        places=words.places,
+        counts=words.counts,
+        lengths=words.lengths,
     )
     return buffer.getvalue()
 
@@ -76,11 +81,12 @@ def unpack(body: bytes, doc_id: DocId, generation: Generation) -> StoredVectors:
         with np.load(io.BytesIO(body), allow_pickle=False) as archive:
             matrix = archive["vectors"]
             described = _Chunks.model_validate_json(archive["chunks"].tobytes())
+            words = ChunkWords(*(archive[name] for name in ("hashes", "places", "counts", "lengths")))
     except Exception as error:
         raise UnreadableVectorsError from error
     if matrix.dtype != np.float32 or matrix.ndim != 2 or len(matrix) != len(described.ordinals):
         raise UnreadableVectorsError
-    if not np.isfinite(matrix).all():
+    if not np.isfinite(matrix).all() or not words.is_sound(len(matrix)):
         raise UnreadableVectorsError
     return StoredVectors(
         doc_id=doc_id,
@@ -90,5 +96,5 @@ def unpack(body: bytes, doc_id: DocId, generation: Generation) -> StoredVectors:
         ordinals=described.ordinals,
         texts=described.texts,
         content_hashes=described.content_hashes,
-        lexical=LexicalPart(described.texts),
+        words=words,
     )
