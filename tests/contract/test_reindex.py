@@ -321,6 +321,17 @@ def test_moving_to_another_store_takes_the_vectors_along_while_lookups_go_on(new
     assert set(new.vectors.generations()) == current(new)
 
 
+def test_a_document_whose_file_went_away_unnoticed_is_gone_after_settling(new_index: NewIndex) -> None:
+    """Its record says that it is indexed, as the same embedder would, and there is nothing to embed."""
+    world = fill(World(vectors=EmbeddedVectorStore))
+    moved = World(vectors=lambda _: new_index(world.embedder.name, world.embedder.dimension), beside=world)
+    world.objects.delete(path_of("refunds"))
+    list(reindex(moved).build())
+    list(reindex(moved).settle())
+    assert path_of("refunds") not in records(moved)
+    assert len(records(moved)) == len(TOPICS) - 1
+
+
 def test_a_document_that_the_new_embedder_refuses_is_left_out_and_told() -> None:
     class Particular(Shorter):
         def embed_passages(self, texts: Sequence[str]) -> Sequence[Vector]:

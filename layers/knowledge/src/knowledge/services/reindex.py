@@ -116,8 +116,11 @@ class Reindex:
         started = self._clock()
         held, done = set[Key](self._vectors.generations()), set[Key]()
         before = frozenset(held)
-        for record, _ in self._fill_from_registry(self._vectors, held, done):
-            after = record if self._is_current(record) else self._converger.converge(record.file_path)
+        for record, was_filled in self._fill_from_registry(self._vectors, held, done):
+            # Without vectors that could be had, its file may be gone, and nobody have followed.
+            is_there = was_filled or record.generation is None or _key(record) in held
+            is_settled = is_there and self._is_current(record)
+            after = record if is_settled else self._converger.converge(record.file_path)
             if after is not None:
                 yield after
         self._sleep(max(0.0, started + _WRITERS_ARE_GONE_AFTER_S - self._clock()))
