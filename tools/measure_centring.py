@@ -8,7 +8,6 @@ from pathlib import Path
 
 from knowledge.adapters import local_embedder
 from knowledge.domain.question_centring import QuestionCentring
-from knowledge.domain.text import is_mostly_unspaced
 from knowledge.retrieval.off_topic import OFF_TOPIC
 
 TARGET = Path(local_embedder.__file__).with_name("local_embedder.json")
@@ -17,9 +16,8 @@ TARGET = Path(local_embedder.__file__).with_name("local_embedder.json")
 def measured() -> QuestionCentring:
     """The centring of questions on many topics, in two languages."""
     embedder = local_embedder.LocalEmbedder()
-    vectors = [(is_mostly_unspaced(question), embedder.embed_query(question)) for question in OFF_TOPIC]
-    spaced, unspaced = ([vector for kind, vector in vectors if kind is wanted] for wanted in (False, True))
-    return QuestionCentring.of([vector for _, vector in vectors], spaced, unspaced)
+    asked = {question: embedder.embed_query(question) for question in OFF_TOPIC}
+    return QuestionCentring.measured(list(asked.values()), asked)
 
 
 if __name__ == "__main__":

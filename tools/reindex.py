@@ -11,13 +11,12 @@ import sys
 from collections import Counter
 from collections.abc import Mapping
 
-import boto3
 from rich.progress import track
 
 from knowledge import bootstrap
 from knowledge.domain.document import DocumentStatus
 from knowledge.errors import ConfigError, KnowledgeError
-from tools.local_cloud import functions, places
+from tools.local_cloud import functions, places, seed
 
 
 def main() -> int:
@@ -67,18 +66,7 @@ def _settings(parser: argparse.ArgumentParser, given: list[str]) -> dict[str, st
 
 def _count(table_name: str) -> int:
     """How many documents there are: a call for each megabyte of records."""
-    pages = (
-        boto3.client("dynamodb")
-        .get_paginator("query")
-        .paginate(
-            TableName=table_name,
-            IndexName="listing",
-            KeyConditionExpression="listing_pk = :all",
-            ExpressionAttributeValues={":all": {"S": "DOCUMENTS"}},
-            Select="COUNT",
-        )
-    )
-    return sum(page["Count"] for page in pages)
+    return sum(page["Count"] for page in seed.listing_pages(table_name, Select="COUNT"))
 
 
 if __name__ == "__main__":

@@ -2,8 +2,10 @@
 
 import hashlib
 import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import boto3
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
@@ -86,21 +88,23 @@ def _ready(indexed: _Indexed | None, etag: str) -> bool:
     return indexed is not None and indexed.status == "INDEXED" and indexed.etag == etag
 
 
-def _listing(table: str) -> dict[str, _Indexed]:
-    pages = (
-        boto3.client("dynamodb")
-        .get_paginator("query")
-        .paginate(
-            TableName=table,
-            IndexName="listing",
-            KeyConditionExpression="listing_pk = :all",
-            ExpressionAttributeValues={":all": {"S": "DOCUMENTS"}},
-        )
+def listing_pages(table: str, **options: Any) -> Iterator[Mapping[str, Any]]:
+    """The pages of a query for every document's record, with these options beside."""
+    paginator = boto3.client("dynamodb").get_paginator("query")
+    yield from paginator.paginate(
+        TableName=table,
+        IndexName="listing",
+        KeyConditionExpression="listing_pk = :all",
+        ExpressionAttributeValues={":all": {"S": "DOCUMENTS"}},
+        **options,
     )
+
+
+def _listing(table: str) -> dict[str, _Indexed]:
     return {
         item["file_path"]["S"]: _Indexed(
             status=item["status"]["S"], etag=item["etag"]["S"].strip('"'), reason=item.get("reason", {}).get("S", "")
         )
-        for page in pages
+        for page in listing_pages(table)
         for item in page["Items"]
     }

@@ -1,10 +1,12 @@
 """What a question's vector holds beside what is asked: that it is a question, and its language. Taken off here."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import mul
 from typing import Self
+
+from knowledge.domain.text import is_mostly_unspaced
 
 # How much of the mean of typical questions is taken off. Source: measured, docs/adr/0012.
 _MEAN_WEIGHT = 0.6
@@ -40,6 +42,14 @@ class QuestionCentring:
             tuple(round(value, _DECIMALS) for value in _mean(typical)),
             tuple(round(value / length, _DECIMALS) for value in between),
         )
+
+    @classmethod
+    def measured(cls, typical: Sequence[Sequence[float]], asked: Mapping[str, Sequence[float]]) -> Self:
+        """From the vectors of typical questions, and by question of others, some in each kind of script."""
+        by_script: dict[bool, list[Sequence[float]]] = {False: [], True: []}
+        for question, vector in asked.items():
+            by_script[is_mostly_unspaced(question)].append(vector)
+        return cls.of(typical, by_script[False], by_script[True])
 
     @property
     def dimension(self) -> int:

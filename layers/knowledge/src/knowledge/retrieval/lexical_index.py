@@ -1,4 +1,4 @@
-"""BM25 over chunks in memory, put together from parts, so that one changed document costs one document's work."""
+"""BM25 over chunks in memory, in plain objects: what the faster forms of the stores are measured by."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

@@ -10,7 +10,6 @@ from typing import TypeVar
 
 from knowledge.domain.document import Json
 from knowledge.domain.question_centring import QuestionCentring
-from knowledge.ports import Vector
 from knowledge.retrieval.off_topic import OFF_TOPIC
 from knowledge.retrieval.relevance import evidence_for_an_answer
 from knowledge.retrieval.threshold import calibrated_threshold
@@ -109,7 +108,9 @@ class Calibration:
         ]
         is_enough = len(sentences) >= _FEWEST_SENTENCES
         if is_enough and len(strange) == len(OFF_TOPIC):
-            self._semantic.notes.note_centring(_centring(strange, [vector for _, _, vector in sentences]))
+            # What is typical is measured on the base, the languages on questions of no base.
+            centring = QuestionCentring.measured([vector for _, _, vector in sentences], strange)
+            self._semantic.notes.note_centring(centring)
         measured = {SPACED: _Measured(), UNSPACED: _Measured()}
         for query, vector in self._in_time(strange.items(), deadline):
             ranking = self._semantic.rank_vector(query, vector, top_k=1)
@@ -152,14 +153,6 @@ class Calibration:
             if self._clock() >= deadline:
                 return
             yield item
-
-
-def _centring(strange: Mapping[str, Vector], typical: Sequence[Vector]) -> QuestionCentring:
-    """What is typical is measured on the base, the languages on questions of no base."""
-    by_script: dict[str, list[Vector]] = {SPACED: [], UNSPACED: []}
-    for query, vector in strange.items():
-        by_script[script_of(query)].append(vector)
-    return QuestionCentring.of(typical, by_script[SPACED], by_script[UNSPACED])
 
 
 def _share(hits: Sequence[bool]) -> float:

@@ -38,7 +38,6 @@ class IndexNotes:
         self._read_at = -math.inf
         self._is_claimed = False
         self._centring: QuestionCentring | None = None
-        self._centring_of: Mapping[str, Json] | None = None
 
     def answer_threshold(self, script: str) -> float:
         """The evidence from which a query in that kind of script has an answer.
@@ -58,10 +57,8 @@ class IndexNotes:
         Raises:
             OtherEmbedder: the index holds vectors of another embedder.
         """
-        notes = self._current()
+        self._current()
         with self._lock:
-            if self._centring_of is not notes:
-                self._centring_of, self._centring = notes, _noted_centring(notes, self._embedder)
             return self._centring or self._embedder.question_centring
 
     def claim(self) -> None:
@@ -117,6 +114,7 @@ class IndexNotes:
         self._read_at = self._clock()
         try:
             self._notes = self._vectors.notes()
+            self._centring = _noted_centring(self._notes, self._embedder)
         except DependencyUnavailable as error:
             _logger.warning("notes_not_read", extra={"reason": str(error)})
 
