@@ -4,7 +4,7 @@ import codecs
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -14,7 +14,8 @@ from knowledge.errors import AccessRefused, CorruptState, DependencyUnavailable
 from knowledge.parsing.frontmatter import FrontmatterParser, frontmatter_is_complete
 from knowledge.parsing.sections import display_title
 from knowledge.ports import CatalogLog, ObjectInfo, ObjectStore
-from knowledge.retrieval.keyword_index import KeywordIndex, Match
+from knowledge.retrieval.catalog_index import CatalogIndex
+from knowledge.retrieval.keyword_index import Match
 
 _logger = logging.getLogger(__name__)
 
@@ -32,7 +33,7 @@ _RETRY_LOAD_AFTER_S = 2.0
 @dataclass(frozen=True, slots=True)
 class _Snapshot:
     version: int
-    index: KeywordIndex
+    index: CatalogIndex
 
 
 class KnowledgeIndex:
@@ -62,7 +63,7 @@ class KnowledgeIndex:
         self._loading: threading.Thread | None = None
 
     @property
-    def entries(self) -> tuple[KnowledgeEntry, ...]:
+    def entries(self) -> Sequence[KnowledgeEntry]:
         """Every entry, in key order; empty while not loaded."""
         return self._snapshot.index.entries if self._snapshot else ()
 
@@ -121,10 +122,10 @@ class KnowledgeIndex:
         with self._changing:
             if self._snapshot is None:
                 self._load()
-            current = self._snapshot or _Snapshot(0, KeywordIndex(()))
-            self._snapshot = _Snapshot(current.version, _changed(current.index, {entry.file_path: entry}))
+            current = self._snapshot or _Snapshot(0, CatalogIndex())
+            self._snapshot = _Snapshot(current.version, current.index.changed({entry.file_path: entry}))
 
-    def match(self, query: str) -> tuple[Match, ...]:
+    def match(self, query: str) -> Sequence[Match]:
         """The documents the query hits and by what, in key order; empty while not loaded."""
         return self._snapshot.index.match(query) if self._snapshot else ()
 
@@ -162,7 +163,7 @@ class KnowledgeIndex:
         started, checked_at = time.perf_counter(), self._clock()
         version = self._log.head()
         entries = {entry.file_path: entry for entry in self._scan()}
-        index = KeywordIndex(entries.values())
+        index = CatalogIndex(entries.values())
         self._snapshot = self._replayed(_Snapshot(version, index))
         self._checked_at = checked_at
         _logger.info(
@@ -190,7 +191,7 @@ class KnowledgeIndex:
         if [change.version for change in changes] != list(range(snapshot.version + 1, changes[-1].version + 1)):
             raise CorruptState(f"the catalog log has a gap after version {snapshot.version}")
         latest = {change.file_path: change.entry for change in changes}
-        return _Snapshot(changes[-1].version, _changed(snapshot.index, latest))
+        return _Snapshot(changes[-1].version, snapshot.index.changed(latest))
 
     def _scan(self) -> Iterable[KnowledgeEntry]:
         documents = [info for info in self._objects.list(self._base.prefix) if self._may_hold_entry(info)]
@@ -236,16 +237,6 @@ def catalog_entry(path: str, parsed: ParsedDocument) -> KnowledgeEntry | None:
 
 def _is_expected(error: Exception) -> bool:
     return isinstance(error, DependencyUnavailable | CorruptState)
-
-
-def _changed(index: KeywordIndex, latest: Mapping[str, KnowledgeEntry | None]) -> KeywordIndex:
-    entries = {entry.file_path: entry for entry in index.entries}
-    for path, entry in latest.items():
-        if entry is None:
-            entries.pop(path, None)
-        else:
-            entries[path] = entry
-    return KeywordIndex(entries.values())
 
 
 def _decode_head(head: bytes) -> str | None:
