@@ -114,7 +114,7 @@ def fill(store: OpenSearchVectorStore, registry: MemoryDocumentRegistry, embedde
 
     def write(path: str) -> None:
         store.write(doc_id_for(path), GENERATION, path, documents[path])
-        registry.commit(change(None, record(path, generation=GENERATION)))
+        registry.commit([change(None, record(path, generation=GENERATION))])
 
     with ThreadPoolExecutor(8) as writers:
         list(writers.map(write, documents))

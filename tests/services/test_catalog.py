@@ -85,7 +85,7 @@ def test_a_gap_in_the_log_makes_the_index_load_anew(world: World) -> None:
     world.index.load()
     world.upload("a/b.md", markdown("k2"))
     world.upload("a/c.md", markdown("k3"))
-    world.registry._adapter._log[1:2] = [CatalogChange(0, "gone", None)]
+    world.registry._adapter._log[1:2] = [CatalogChange(0, {"gone": None})]
     world.index.refresh()
     assert len(paths(world)) == 3
 

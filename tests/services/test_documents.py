@@ -173,10 +173,10 @@ def test_an_instance_that_scanned_during_a_failing_upload_forgets_it(world: Worl
     commit = world.registry._adapter.commit
     fail_once = iter([True])
 
-    def failing(change: object) -> None:
+    def failing(changes: object) -> None:
         if next(fail_once, False):
             raise DependencyUnavailable("registry", "injected")
-        commit(change)
+        commit(changes)
 
     world.registry._adapter.commit = failing
     with pytest.raises(DependencyUnavailable):
@@ -377,8 +377,8 @@ def test_an_older_content_is_never_written_over_a_newer_one(world: World) -> Non
 def test_a_document_that_keeps_changing_is_a_conflict_and_not_an_endless_loop(world: World) -> None:
     world.drop(PATH, "text")
 
-    def lose(change: object) -> None:
-        raise VersionConflict("injected")
+    def lose(changes: object) -> None:
+        raise VersionConflict(PATH)
 
     world.registry._adapter.commit = lose
     with pytest.raises(Conflict, match="kept changing"):
@@ -468,10 +468,10 @@ def test_a_lost_race_does_not_embed_again_what_was_embedded(world: World) -> Non
     world.drop(PATH, "\n\n".join(f"## Part {n}\n\nText of part {n}." for n in range(8)))
     commit, lost = world.registry._adapter.commit, iter([True])
 
-    def lose_once(change: object) -> None:
+    def lose_once(changes: object) -> None:
         if next(lost, False):
-            raise VersionConflict("injected")
-        commit(change)
+            raise VersionConflict(PATH)
+        commit(changes)
 
     world.registry._adapter.commit = lose_once
     world.converger.converge(PATH)

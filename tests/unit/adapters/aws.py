@@ -7,7 +7,7 @@ from botocore.exceptions import ClientError
 
 
 class ScriptedClient:
-    """A client whose methods give the next answer of `script`: a value, or an exception to raise."""
+    """A client whose methods give the next answer of `script`: a value, a function of the calls, an exception raised."""
 
     def __init__(self, **script: list[Any]) -> None:
         self._script = script
@@ -19,7 +19,7 @@ class ScriptedClient:
             answer = self._script[name].pop(0)
             if isinstance(answer, Exception):
                 raise answer
-            return answer
+            return answer(self.calls) if callable(answer) else answer
 
         return call
 

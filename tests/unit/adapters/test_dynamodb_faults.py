@@ -11,6 +11,7 @@ from knowledge.adapters.dynamodb_shapes import document_from_item, document_to_i
 from knowledge.domain.access import Principal, Role
 from knowledge.domain.document import DocId, Generation
 from knowledge.errors import CorruptState, DependencyUnavailable, InvalidInput, TooLarge, VersionConflict
+from knowledge.ports import MAX_CHANGES
 from tests.contract.builders import change, entry, record
 from tests.unit.adapters.aws import ScriptedClient, cancelled, refused
 
@@ -23,6 +24,11 @@ def head(version: int) -> dict[str, Any]:
     return {"Item": attributes({"pk": "CATALOG", "sk": "HEAD", "version": version})}
 
 
+def log_item_written(calls: list[tuple[str, dict[str, Any]]]) -> dict[str, Any]:
+    (items,) = [parameters["TransactItems"] for name, parameters in calls if name == "transact_write_items"]
+    return {"Item": items[1]["Put"]["Item"]}
+
+
 def registry(client: ScriptedClient, sleeps: list[float] | None = None) -> DynamoDocumentRegistry:
     waited = [] if sleeps is None else sleeps
     return DynamoDocumentRegistry(client, TABLE, sleep=waited.append, random=lambda: 0.5)  # type: ignore[arg-type]
@@ -31,38 +37,49 @@ def registry(client: ScriptedClient, sleeps: list[float] | None = None) -> Dynam
 @pytest.mark.parametrize(
     "reasons",
     [
+        (FAILED, "None", "None"),
         ("None", FAILED, "None"),
-        ("None", "None", FAILED),
-        ("None", "TransactionConflict", "None"),
-        ("TransactionConflict", FAILED, "None"),
-        ("ThrottlingError", "None", "None"),
+        ("TransactionConflict", "None", "None"),
+        (FAILED, "None", "TransactionConflict"),
+        ("None", "None", "ThrottlingError"),
         ("None", "ProvisionedThroughputExceeded", "None"),
     ],
 )
 def test_a_commit_that_lost_the_head_tries_again_with_the_new_one(reasons: tuple[str, ...]) -> None:
     client = ScriptedClient(get_item=[{}, head(7)], transact_write_items=[cancelled(*reasons), {}])
     sleeps: list[float] = []
-    registry(client, sleeps).commit(change(None, record()))
+    registry(client, sleeps).commit([change(None, record())])
     writes = [parameters["TransactItems"] for name, parameters in client.calls if name == "transact_write_items"]
-    numbers = [items[2]["Put"]["Item"]["sk"]["S"] for items in writes]
+    numbers = [items[1]["Put"]["Item"]["sk"]["S"] for items in writes]
     assert numbers == ["LOG#000000000001", "LOG#000000000008"]
     assert sleeps == [0.005]
     assert client.unused == []
 
 
-@pytest.mark.parametrize("reasons", [(FAILED, "None", "None"), (FAILED, FAILED, FAILED)])
+@pytest.mark.parametrize("reasons", [("None", "None", FAILED), (FAILED, FAILED, FAILED)])
 def test_a_changed_record_is_a_conflict_at_once(reasons: tuple[str, ...]) -> None:
     client = ScriptedClient(get_item=[head(1)], transact_write_items=[cancelled(*reasons)])
     with pytest.raises(VersionConflict):
-        registry(client).commit(change(record(), record()))
+        registry(client).commit([change(record(), record())])
+
+
+def test_the_documents_of_a_set_that_lost_are_named() -> None:
+    gone, new, old = record("kb/gone.md", generation=Generation("g")), record("kb/new.md"), record("kb/old.md")
+    # Two items of the log, three of the first document, two of the second, one of the third.
+    codes = [FAILED, FAILED, "None", "None", "None", "None", FAILED, FAILED]
+    client = ScriptedClient(get_item=[head(1)], transact_write_items=[cancelled(*codes)])
+    with pytest.raises(VersionConflict) as caught:
+        registry(client).commit([change(gone, None), change(None, new), change(old, record("kb/old.md"))])
+    assert caught.value.paths == ("kb/new.md", "kb/old.md")
+    assert len(client.calls[-1][1]["TransactItems"]) == len(codes)
 
 
 def test_contention_without_end_gives_up_after_growing_waits() -> None:
-    lost = cancelled("None", FAILED, FAILED)
+    lost = cancelled(FAILED, FAILED, "None")
     client = ScriptedClient(get_item=[head(1)] * 50, transact_write_items=[lost] * 50)
     sleeps: list[float] = []
     with pytest.raises(DependencyUnavailable):
-        registry(client, sleeps).commit(change(None, record()))
+        registry(client, sleeps).commit([change(None, record())])
     assert sleeps[:4] == [0.005, 0.01, 0.02, 0.04]
     assert max(sleeps) == 0.16
     assert sum(sleeps) < 5.0
@@ -72,14 +89,14 @@ def test_contention_without_end_gives_up_after_growing_waits() -> None:
 def test_values_that_dynamodb_refuses_are_the_callers_mistake(code: str) -> None:
     client = ScriptedClient(get_item=[{}], transact_write_items=[cancelled(code, "None", "None")])
     with pytest.raises(InvalidInput):
-        registry(client).commit(change(None, record()))
+        registry(client).commit([change(None, record())])
 
 
 @pytest.mark.parametrize("code", ["ValidationException", "SerializationException"])
 def test_a_refused_request_is_the_callers_mistake(code: str) -> None:
     client = ScriptedClient(get_item=[{}], transact_write_items=[refused(code)])
     with pytest.raises(InvalidInput):
-        registry(client).commit(change(None, record()))
+        registry(client).commit([change(None, record())])
 
 
 @pytest.mark.parametrize(
@@ -88,50 +105,65 @@ def test_a_refused_request_is_the_callers_mistake(code: str) -> None:
 def test_a_cancellation_for_unknown_reasons_is_an_unavailable_dependency(error: Exception) -> None:
     client = ScriptedClient(get_item=[{}], transact_write_items=[error])
     with pytest.raises(DependencyUnavailable):
-        registry(client).commit(change(None, record()))
+        registry(client).commit([change(None, record())])
 
 
 @pytest.mark.parametrize("fields", [{"metadata": {"x": "字" * 150_000}}, {"title": "x" * 450_000}])
-def test_a_record_over_the_limit_is_refused_before_any_call(fields: dict[str, Any]) -> None:
+def test_a_record_over_the_limit_is_refused_before_any_call_C01(fields: dict[str, Any]) -> None:
     with pytest.raises(TooLarge) as caught:
-        registry(ScriptedClient()).commit(change(None, record(**fields)))
+        registry(ScriptedClient()).commit([change(None, record(**fields))])
     assert caught.value.size_bytes > caught.value.max_bytes == 409_600
 
 
-def test_an_entry_over_the_limit_is_refused_before_any_call() -> None:
+def test_an_entry_over_the_limit_is_refused_before_any_call_C01() -> None:
     too_many = entry(keywords=tuple(f"{n:04}" + "k" * 200 for n in range(3000)))
     with pytest.raises(TooLarge):
-        registry(ScriptedClient()).commit(change(None, record(), entry=too_many))
+        registry(ScriptedClient()).commit([change(None, record(), entry=too_many)])
+
+
+@pytest.mark.parametrize(("keyword_bytes", "metadata_bytes"), [(20_000, 100), (100, 140_000)])
+def test_a_set_over_the_limits_is_refused_before_any_call_C01(keyword_bytes: int, metadata_bytes: int) -> None:
+    changes = [
+        change(
+            None,
+            record(f"kb/{n}.md", metadata={"x": "字" * (metadata_bytes // 3)}),
+            entry=entry(f"kb/{n}.md", keywords=("k" * keyword_bytes,)),
+        )
+        for n in range(MAX_CHANGES)
+    ]
+    with pytest.raises(TooLarge):
+        registry(ScriptedClient()).commit(changes)
+    client = ScriptedClient(get_item=[{}], transact_write_items=[{}])
+    registry(client).commit(changes[: MAX_CHANGES // 2])
 
 
 @pytest.mark.parametrize(
     "fault", [TIMEOUT, refused("InternalServerError", 500), refused("TransactionInProgressException", retries=2)]
 )
 def test_a_commit_that_failed_after_it_took_effect_is_a_commit(fault: Exception) -> None:
-    after = record()
-    stored = {"Item": document_to_item(after)}
-    client = ScriptedClient(get_item=[{}, stored], transact_write_items=[fault])
-    registry(client).commit(change(None, after))
+    client = ScriptedClient(get_item=[head(7), log_item_written], transact_write_items=[fault])
+    registry(client).commit([change(None, record("kb/a.md")), change(record("kb/b.md"), None)])
+    assert client.calls[-1][1]["Key"] == attributes({"pk": "CATALOG", "sk": "LOG#000000000008"})
     assert client.unused == []
 
 
-@pytest.mark.parametrize("stored", [{}, {"Item": document_to_item(record())}])
-def test_a_commit_that_failed_without_effect_is_an_unavailable_dependency(stored: dict[str, Any]) -> None:
+def somebody_elses(calls: list[tuple[str, dict[str, Any]]]) -> dict[str, Any]:
+    item = log_item_written(calls)["Item"]
+    return {"Item": {**item, "commit_id": {"S": "somebody else's"}}}
+
+
+@pytest.mark.parametrize("stored", [{}, somebody_elses])
+def test_a_commit_that_failed_without_effect_is_an_unavailable_dependency(stored: Any) -> None:
     client = ScriptedClient(get_item=[{}, stored], transact_write_items=[TIMEOUT])
     with pytest.raises(DependencyUnavailable):
-        registry(client).commit(change(None, record()))
-
-
-def test_a_removal_that_failed_after_it_took_effect_is_a_removal() -> None:
-    client = ScriptedClient(get_item=[head(1), {}], transact_write_items=[TIMEOUT])
-    registry(client).commit(change(record(), None))
+        registry(client).commit([change(None, record())])
     assert client.unused == []
 
 
 def test_a_commit_that_cannot_be_checked_is_an_unavailable_dependency() -> None:
     client = ScriptedClient(get_item=[{}, TIMEOUT], transact_write_items=[TIMEOUT])
     with pytest.raises(DependencyUnavailable):
-        registry(client).commit(change(None, record()))
+        registry(client).commit([change(None, record())])
 
 
 def answer(*ids: str, left: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -177,7 +209,7 @@ def test_attributes_of_a_later_version_are_ignored() -> None:
     assert document_from_item({**document_to_item(stored), "later": {"S": "x"}}) == stored
 
 
-def test_no_number_is_stored_as_a_float_and_texts_stay_readable() -> None:
+def test_no_number_is_stored_as_a_float_and_texts_stay_readable_C02() -> None:
     item = document_to_item(record(metadata={"ratio": 0.1, "name": "支付"}))
     assert item["metadata"] == {"S": '{"ratio": 0.1, "name": "支付"}'}
     assert [value["N"] for value in item.values() if "N" in value] == ["1234", "0", "0", "1"]

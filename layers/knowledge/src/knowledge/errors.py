@@ -92,9 +92,13 @@ class Conflict(KnowledgeError):
 
 
 class VersionConflict(Conflict):
-    """Another writer changed the record after it was read."""
+    """Another writer changed the records of `paths` after they were read."""
 
     code = "version_conflict"
+
+    def __init__(self, *paths: str) -> None:
+        super().__init__(f"{', '.join(map(repr, paths))} changed meanwhile")
+        self.paths = paths
 
 
 class DependencyUnavailable(KnowledgeError):

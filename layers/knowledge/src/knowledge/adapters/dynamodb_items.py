@@ -6,7 +6,7 @@ One table, keys `pk` and `sk`:
     DOC#<doc_id>      DISCARDED#<generation>    vectors that were replaced and not yet removed
     DOC#<doc_id>      DELETED                   the revision that was deleted last
     CATALOG           HEAD                      number of the newest log entry
-    CATALOG           LOG#<12 digits>           one change to the exact tier
+    CATALOG           LOG#<12 digits>           changes to the exact tier that were committed together
     TOKEN#<sha256>    TOKEN                     a caller
 
 Knows no client, makes no call, and does not know what the items mean.
@@ -26,8 +26,10 @@ if TYPE_CHECKING:
 
 Item = Mapping[str, "AttributeValueTypeDef"]
 
-# Source: Amazon DynamoDB developer guide, "Quotas": an item is at most 400 KB, names and values together.
+# Source: Amazon DynamoDB developer guide, "Quotas": an item is at most 400 KB, names and values together, and the items
+# of a transaction 4 MB.
 MAX_ITEM_BYTES = 400 * 1024
+MAX_TRANSACTION_BYTES = 4 * 1024 * 1024
 
 META = "META"
 DELETED = "DELETED"
@@ -61,7 +63,7 @@ def status_pk(status: DocumentStatus) -> str:
 
 
 def log_sk(version: int) -> str:
-    """Sort key of a log entry; the digits make text order the order of numbers."""
+    """Sort key of a log item; the digits make text order the order of numbers."""
     return f"LOG#{version:012d}"
 
 
@@ -78,6 +80,11 @@ def document_key(doc_id: DocId) -> "dict[str, AttributeValueTypeDef]":
 def deleted_key(doc_id: DocId) -> "dict[str, AttributeValueTypeDef]":
     """Key of a document's last deletion."""
     return attributes({"pk": document_pk(doc_id), "sk": DELETED})
+
+
+def log_key(version: int) -> Item:
+    """Key of a log item."""
+    return attributes({"pk": CATALOG_PK, "sk": log_sk(version)})
 
 
 def head_key() -> Item:

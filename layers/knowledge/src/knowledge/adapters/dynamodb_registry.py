@@ -62,12 +62,9 @@ class DynamoDocumentRegistry:
                 discarded.append(Generation(sort_key(item).removeprefix(DISCARDED)))
         return DocumentState(record, tuple(discarded), deleted)
 
-    def commit(self, change: DocumentChange) -> None:
-        """See DocumentRegistry; a GetItem and a transaction for each try.
-
-        Raises TooLarge, before any call, when an item would be larger than DynamoDB takes.
-        """
-        commit = DocumentCommit(self._client, self._table_name, change)
+    def commit(self, changes: Sequence[DocumentChange]) -> None:
+        """See DocumentRegistry; a GetItem and a transaction for each try. TooLarge is raised before any call."""
+        commit = DocumentCommit(self._client, self._table_name, changes)
         for failures in range(MAX_TRIES):
             if failures:
                 self._sleep(delay_s(failures, self._random()))

@@ -1,6 +1,7 @@
 """The shapes of stored items, and the functions between them and the domain. Makes no call."""
 
 import json
+from collections.abc import Sequence
 from datetime import UTC
 from typing import Any
 
@@ -51,13 +52,18 @@ class _StoredEntry(StoredItem):
 
 
 class _StoredChange(StoredItem):
-    pk: str
-    sk: str
-    version: int
     doc_id: str
     file_path: str
     generation: str | None = None
     entry: _StoredEntry | None = None
+
+
+class _StoredChanges(StoredItem):
+    pk: str
+    sk: str
+    version: int
+    commit_id: str
+    changes: tuple[_StoredChange, ...]
 
 
 class _StoredPrincipal(StoredItem):
@@ -141,31 +147,42 @@ def generation_from_item(item: Item) -> tuple[DocId, Generation | None]:
     return DocId(stored.doc_id), None if stored.generation is None else Generation(stored.generation)
 
 
-def change_to_item(change: DocumentChange, version: int) -> Item:
-    """The log item of `change` as number `version`."""
-    entry = None
-    if change.entry is not None:
-        entry = _StoredEntry(title=change.entry.title, keywords=change.entry.keywords, summary=change.entry.summary)
+def changes_to_item(changes: Sequence[DocumentChange], version: int, commit_id: str) -> Item:
+    """The log item of `changes` as number `version`; `commit_id` is what its writer knows it by."""
     return item_of(
-        _StoredChange(
+        _StoredChanges(
             pk=layout.CATALOG_PK,
             sk=layout.log_sk(version),
             version=version,
-            doc_id=change.doc_id,
-            file_path=change.file_path,
-            generation=change.after.generation if change.after else None,
-            entry=entry,
+            commit_id=commit_id,
+            changes=tuple(map(_stored_change, changes)),
         )
     )
 
 
-def change_from_item(item: Item) -> CatalogChange:
-    """The log entry. Raises CorruptState."""
-    stored = read_item(_StoredChange, item)
+def changes_from_item(item: Item) -> CatalogChange:
+    """What the log item says. Raises CorruptState."""
+    stored = read_item(_StoredChanges, item)
+    return CatalogChange(stored.version, {change.file_path: _entry_of(change) for change in stored.changes})
+
+
+def commit_id_from_item(item: Item) -> str:
+    """Who wrote the log item. Raises CorruptState."""
+    return read_item(_StoredChanges, item).commit_id
+
+
+def _stored_change(change: DocumentChange) -> _StoredChange:
     entry = None
-    if stored.entry is not None:
-        entry = KnowledgeEntry(stored.file_path, stored.entry.title, stored.entry.keywords, stored.entry.summary)
-    return CatalogChange(stored.version, stored.file_path, entry)
+    if change.entry is not None:
+        entry = _StoredEntry(title=change.entry.title, keywords=change.entry.keywords, summary=change.entry.summary)
+    generation = change.after.generation if change.after else None
+    return _StoredChange(doc_id=change.doc_id, file_path=change.file_path, generation=generation, entry=entry)
+
+
+def _entry_of(stored: _StoredChange) -> KnowledgeEntry | None:
+    if stored.entry is None:
+        return None
+    return KnowledgeEntry(stored.file_path, stored.entry.title, stored.entry.keywords, stored.entry.summary)
 
 
 def head_from_item(item: Item | None) -> int:

@@ -46,23 +46,30 @@ class MemoryDocumentRegistry:
             discarded = tuple(sorted(self._discarded.get(doc_id, ())))
             return DocumentState(self._records.get(doc_id), discarded, self._deleted.get(doc_id))
 
-    def commit(self, change: DocumentChange) -> None:
+    def commit(self, changes: Sequence[DocumentChange]) -> None:
         """See DocumentRegistry."""
         with self._lock:
-            stored = self._records.get(change.doc_id)
-            if (stored and stored.revision) != (change.before and change.before.revision):
-                raise VersionConflict(f"{change.file_path!r} was changed by somebody else")
-            if change.before is None and change.deleted != self._deleted.get(change.doc_id):
-                raise VersionConflict(f"{change.file_path!r} has come and gone")
-            if change.after is None:
-                self._records.pop(change.doc_id, None)
-                if change.before is not None:
-                    self._deleted[change.doc_id] = change.before.revision
-            else:
-                self._records[change.doc_id] = change.after
-            self._log.append(CatalogChange(len(self._log) + 1, change.file_path, change.entry))
-            if change.discarded is not None:
-                self._discarded[change.doc_id] = self._discarded.get(change.doc_id, frozenset()) | {change.discarded}
+            if lost := [change.file_path for change in changes if self._is_outdated(change)]:
+                raise VersionConflict(*lost)
+            for change in changes:
+                self._apply(change)
+            entries = {change.file_path: change.entry for change in changes}
+            self._log.append(CatalogChange(len(self._log) + 1, entries))
+
+    def _is_outdated(self, change: DocumentChange) -> bool:
+        stored = self._records.get(change.doc_id)
+        if stored is None or change.before is None:
+            return stored is not change.before or change.deleted != self._deleted.get(change.doc_id)
+        return stored.revision != change.before.revision
+
+    def _apply(self, change: DocumentChange) -> None:
+        if change.after is not None:
+            self._records[change.doc_id] = change.after
+        elif change.before is not None:
+            del self._records[change.doc_id]
+            self._deleted[change.doc_id] = change.before.revision
+        if change.discarded is not None:
+            self._discarded[change.doc_id] = self._discarded.get(change.doc_id, frozenset()) | {change.discarded}
 
     def forget_discarded(self, doc_id: DocId, generation: Generation) -> None:
         """See DocumentRegistry."""

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from knowledge.domain.access import Principal
 from knowledge.ports.documents import (
+    MAX_CHANGES,
     CatalogChange,
     CatalogLog,
     DocumentChange,
@@ -28,6 +29,7 @@ from knowledge.ports.vectors import (
 )
 
 __all__ = [
+    "MAX_CHANGES",
     "CatalogChange",
     "CatalogLog",
     "ChunkHit",

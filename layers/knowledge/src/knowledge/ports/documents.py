@@ -2,9 +2,13 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from knowledge.domain.document import DocId, DocumentRecord, DocumentStatus, Generation, KnowledgeEntry
+
+# Source: Amazon DynamoDB developer guide, "Quotas": a transaction writes at most 100 items. Two are the log's; a change
+# takes three at most: the record, its deletion, the generation no longer used.
+MAX_CHANGES: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +73,7 @@ class DocumentState:
 
 @dataclass(frozen=True, slots=True)
 class DocumentChange:
-    """One committed step of a document: the record, its catalog entry and its place in the log change together."""
+    """One step of a document: its record and its catalog entry change together."""
 
     doc_id: DocId
     file_path: str
@@ -101,11 +105,17 @@ class DocumentRegistry(Protocol):
     def read(self, doc_id: DocId) -> DocumentState:
         """The record and the generations waiting to be removed, strongly consistent, one call."""
 
-    def commit(self, change: DocumentChange) -> None:
-        """In one transaction: the record, the catalog log entry, head version + 1, and `change.discarded` noted.
+    def commit(self, changes: Sequence[DocumentChange]) -> None:
+        """In one transaction: every record, one log item with all entries, head version + 1, all `discarded` noted.
 
-        Raises VersionConflict when the stored record is not `change.before`, or when there was none and one has come
-        and gone since; then nothing was written. Contention on the head alone is retried inside.
+        `changes` are 1 to MAX_CHANGES, each of another document. Contention on the head alone is retried inside. After
+        an error that is told here nothing was written.
+
+        Raises:
+            VersionConflict: names the paths whose stored record is not `before`, or that had none and one has come and
+                gone since. Others may have lost too.
+            TooLarge: the changes take more than one transaction can; a part of them may be committed alone.
+            InvalidInput: a value of one of them cannot be stored.
         """
 
     def forget_discarded(self, doc_id: DocId, generation: Generation) -> None:
@@ -120,11 +130,11 @@ class DocumentRegistry(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CatalogChange:
-    """One entry of the catalog log: the document's entry from `version` on, or None when it has none."""
+    """One item of the catalog log: what was committed together."""
 
     version: int
-    file_path: str
-    entry: KnowledgeEntry | None
+    entries: Mapping[str, KnowledgeEntry | None]
+    """By path, the document's entry from `version` on, or None when it has none."""
 
 
 class CatalogLog(Protocol):

@@ -190,7 +190,7 @@ class KnowledgeIndex:
             return snapshot
         if [change.version for change in changes] != list(range(snapshot.version + 1, changes[-1].version + 1)):
             raise CorruptState(f"the catalog log has a gap after version {snapshot.version}")
-        latest = {change.file_path: change.entry for change in changes}
+        latest = {path: entry for change in changes for path, entry in change.entries.items()}
         return _Snapshot(changes[-1].version, snapshot.index.changed(latest))
 
     def _scan(self) -> Iterable[KnowledgeEntry]:

@@ -83,7 +83,7 @@ class Converger:
             self._drop_unless_committed(change)
             return Outcome(state.record, is_tidy=is_tidy)
         try:
-            self._registry.commit(change)
+            self._registry.commit([change])
         except (VersionConflict, DependencyUnavailable):
             # Lost, or the answer was lost after the commit took effect: only vectors nobody uses are removed.
             self._drop_unless_committed(change)
@@ -107,7 +107,7 @@ class Converger:
             return
         change = self._preparation.given_up(record, f"given up after repeated tries: {record.reason}")
         try:
-            self._registry.commit(change)
+            self._registry.commit([change])
         except VersionConflict:
             return
         _announce(change)
