@@ -7,7 +7,7 @@ from botocore.exceptions import ClientError
 
 
 class ScriptedClient:
-    """A client whose methods give the next answer of `script`: a value, a function of the calls, an exception raised."""
+    """A client whose methods give the next answer of `script`: a value, a function of the calls, or an error."""
 
     def __init__(self, **script: list[Any]) -> None:
         self._script = script
