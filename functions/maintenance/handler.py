@@ -1,4 +1,4 @@
-"""What keeps answers good: calibration, once a day or on demand."""
+"""What keeps answers good: calibration and compaction, by schedule or on demand."""
 
 from knowledge import bootstrap
 from knowledge.entrypoints.maintenance import build_handler

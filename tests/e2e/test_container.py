@@ -43,4 +43,4 @@ def test_the_authorizer_refuses_a_token_it_does_not_know() -> None:
 
 
 def test_maintenance_calibrates_in_time() -> None:
-    assert run("maintenance")["calibration"]["off_topic"] > 0
+    assert run("maintenance")["calibrate"]["off_topic"] > 0

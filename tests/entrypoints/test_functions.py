@@ -121,7 +121,7 @@ def test_maintenance_calibrates_what_was_uploaded_and_lookups_go_by_it(aws: Simp
         text = markdown(f"K_{number}", title=f"All about {subject}", body=f"How we handle {subject} in our service.")
         assert upload(form_event({"category": "api"}, (f"{number}.md", text.encode())))["statusCode"] == 201
     event = json.loads((ROOT / "events" / "maintenance.json").read_text())
-    figures = maintenance(event)["calibration"]
+    figures = maintenance(event)["calibrate"]
     [noted] = aws.s3.list_objects_v2(Bucket=BUCKET, Prefix="_index/vectors.notes/")["Contents"]
     assert re.fullmatch(r"_index/vectors\.notes/[0-9a-f]{8}\.json", noted["Key"])  # of one embedder
     notes = json.loads(aws.s3.get_object(Bucket=BUCKET, Key=noted["Key"])["Body"].read())

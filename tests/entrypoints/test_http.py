@@ -267,7 +267,7 @@ def test_a_bad_request_names_the_problem_and_changes_nothing(
     assert answered == status
     assert mentions.lower() in json.dumps(body["error"]).lower()
     assert not list(api.world.objects.list(""))
-    assert api.world.registry.head() == 0
+    assert api.world.registry.head().version == 0
 
 
 def test_of_several_files_none_is_stored_and_the_form_is_refused(api: Api) -> None:

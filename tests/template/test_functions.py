@@ -138,21 +138,26 @@ def test_only_the_upload_function_can_put_a_document_and_only_delete_can_delete_
     assert may("s3:DeleteObject") == {"delete"}
 
 
-def test_maintenance_writes_nothing_but_the_notes_of_the_index(functions: Json, resources: Json) -> None:
+def test_maintenance_writes_nothing_but_notes_snapshots_and_the_catalog_log(functions: Json, resources: Json) -> None:
     writing = ("s3:Put*", "s3:Delete*", "dynamodb:*Put*", "dynamodb:*Update*", "dynamodb:*Delete*", "dynamodb:*Write*")
-    targets = {
-        str(statement["Resource"])
+    statements = [
+        statement
         for statement in _statements(functions, resources, "maintenance")
-        for action in _list(statement["Action"])
-        if any(fnmatch.fnmatch(action, pattern) for pattern in writing)
-    }
-    assert targets == {"{'Fn::Sub': '${Bucket.Arn}/_index/vectors.notes/*'}"}
+        if any(fnmatch.fnmatch(action, pattern) for action in _list(statement["Action"]) for pattern in writing)
+    ]
+    assert [statement["Resource"].get("Fn::Sub") for statement in statements] == [
+        "${Bucket.Arn}/_index/vectors.notes/*",
+        "${Bucket.Arn}/_index/catalog/*",
+        None,
+    ]
+    assert statements[-1]["Condition"] == {"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": ["CATALOG"]}}
 
 
-def test_maintenance_runs_once_a_day(resources: Json) -> None:
-    [rule] = [resource["Properties"] for resource in resources.values() if resource["Type"] == "AWS::Events::Rule"]
-    assert rule["ScheduleExpression"] == "rate(1 day)"
-    assert "MaintenanceFunction" in str(rule["Targets"])
+def test_maintenance_does_everything_once_a_day_and_looks_at_the_log_every_hour(resources: Json) -> None:
+    rules = [resource["Properties"] for resource in resources.values() if resource["Type"] == "AWS::Events::Rule"]
+    schedules = {rule["ScheduleExpression"]: rule["Targets"][0].get("Input") for rule in rules}
+    assert schedules == {"rate(1 day)": None, "rate(1 hour)": '{"tasks": ["compact_long_log"]}'}
+    assert all("MaintenanceFunction" in str(rule["Targets"]) for rule in rules)
 
 
 @each_function

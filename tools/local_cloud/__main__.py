@@ -134,7 +134,7 @@ def _local_cloud(
         total, dropped = seed.ingest(outputs["BucketName"], outputs["TableName"], prefix)
         print(f"{total} seed documents are indexed, {dropped} of them new or changed")
         if dropped or is_other:
-            with step("calibrate"):
+            with step("calibrate and compact"):
                 functions.run("maintenance")
         OUTPUTS.write_text(json.dumps(outputs, indent=2) + "\n")
         with step("check"):

@@ -5,6 +5,7 @@ Heavy adapters are imported inside the function that needs them: a function load
 
 import os
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 import boto3
@@ -26,11 +27,13 @@ from knowledge.config import (
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
+    from knowledge.entrypoints.maintenance import MaintenanceServices
     from knowledge.entrypoints.read_http import ReadServices
     from knowledge.entrypoints.s3_events import IndexerServices
     from knowledge.ports import DocumentRegistry, Embedder, ObjectStore, RebuildableVectorStore
     from knowledge.services.authentication import Authentication
     from knowledge.services.calibration import Calibration
+    from knowledge.services.compaction import Compaction
     from knowledge.services.converge import Converger
     from knowledge.services.documents import Documents
     from knowledge.services.reindex import Reindex
@@ -137,17 +140,31 @@ def read_services() -> "ReadServices":
     return ReadServices(lookup, DocumentReader(objects, registry, base, max_inline_bytes=_MAX_INLINE_BYTES))
 
 
-def maintenance() -> "Calibration":
-    """For the function that keeps answers good."""
+def maintenance() -> "MaintenanceServices":
+    """For the function that keeps answers good and starts quick; nothing is made for a task that is not asked for."""
+    from knowledge.entrypoints.maintenance import MaintenanceServices
+
+    settings = MaintenanceSettings.from_env(os.environ)
+    _configure_logging(settings)
+    return MaintenanceServices(partial(_calibration, settings), partial(_compaction, settings))
+
+
+def _calibration(settings: KnowledgeSettings) -> "Calibration":
     from knowledge.services.calibration import Calibration
     from knowledge.services.own_sentences import OwnSentences
     from knowledge.services.semantic import SemanticSearch
 
-    settings = MaintenanceSettings.from_env(os.environ)
-    _configure_logging(settings)
     objects, base = _objects(settings), settings.base
     semantic = SemanticSearch(*semantics(settings, objects), _registry(settings), base)
     return Calibration(semantic, OwnSentences(objects, base, max_document_bytes=settings.max_document_bytes))
+
+
+def _compaction(settings: KnowledgeSettings) -> "Compaction":
+    from knowledge.adapters.dynamodb_catalog_log import DynamoCatalogLog
+    from knowledge.services.compaction import Compaction
+
+    log = DynamoCatalogLog(_dynamodb_client(), settings.table_name)
+    return Compaction(_objects(settings), log, settings.base, max_document_bytes=settings.max_document_bytes)
 
 
 def _configure_logging(settings: Settings) -> None:

@@ -14,7 +14,8 @@ KnowledgeError
 ├── DependencyUnavailable     a store or model failed, was throttled or did not answer in time; trying again may help
 │   └── AccessRefused         it will not do this one thing: archived, encrypted with a foreign key, forbidden
 └── CorruptState              stored data that this version cannot read
-    └── OtherEmbedder         the vectors are another embedder's: everything has to be embedded again
+    ├── OtherEmbedder         the vectors are another embedder's: everything has to be embedded again
+    └── UnusableCatalog       a snapshot of the catalog, or its log from there on: another source has to be used
 
 ConfigError stands outside: it stops the start and never reaches a caller.
 """
@@ -133,6 +134,16 @@ class OtherEmbedder(CorruptState):
             f"re-embed needed: the index holds vectors of {noted}, and the embedder is {own}; run make reindex, or set "
             "EMBEDDER back"
         )
+
+
+class UnusableCatalog(CorruptState):
+    """The catalog cannot be had from there; `cause` is one word for counting, the message says it in words."""
+
+    code = "unusable_catalog"
+
+    def __init__(self, cause: str, message: str) -> None:
+        super().__init__(message)
+        self.cause = cause
 
 
 class ConfigError(Exception):

@@ -5,7 +5,7 @@ One table, keys `pk` and `sk`:
     DOC#<doc_id>      META                      a document's record; in the indexes `listing` and `by_status`
     DOC#<doc_id>      DISCARDED#<generation>    vectors that were replaced and not yet removed
     DOC#<doc_id>      DELETED                   the revision that was deleted last
-    CATALOG           HEAD                      number of the newest log entry
+    CATALOG           HEAD                      number of the newest log item, and where the snapshots are
     CATALOG           LOG#<12 digits>           changes to the exact tier that were committed together
     TOKEN#<sha256>    TOKEN                     a caller
 
@@ -36,8 +36,9 @@ DELETED = "DELETED"
 DISCARDED = "DISCARDED#"
 LISTING_PK = "DOCUMENTS"
 CATALOG_PK = "CATALOG"
+LOG = "LOG#"
 # Greater than every log key: `~` comes after the digits in UTF-8.
-LOG_END = "LOG#~"
+LOG_END = f"{LOG}~"
 
 _serializer = TypeSerializer()
 _deserializer = TypeDeserializer()
@@ -64,7 +65,7 @@ def status_pk(status: DocumentStatus) -> str:
 
 def log_sk(version: int) -> str:
     """Sort key of a log item; the digits make text order the order of numbers."""
-    return f"LOG#{version:012d}"
+    return f"{LOG}{version:012d}"
 
 
 def attributes(values: Mapping[str, object]) -> "dict[str, AttributeValueTypeDef]":

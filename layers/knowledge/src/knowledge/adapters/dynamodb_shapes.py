@@ -2,8 +2,9 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import UTC
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import AwareDatetime
 
@@ -12,7 +13,10 @@ from knowledge.adapters.dynamodb_items import Item, StoredItem, item_of, key_tex
 from knowledge.domain.access import Principal, Role
 from knowledge.domain.document import DocId, DocumentRecord, DocumentStatus, Generation, Json, KnowledgeEntry
 from knowledge.errors import CorruptState
-from knowledge.ports import CatalogChange, DocumentChange
+from knowledge.ports import CatalogChange, DocumentChange, SnapshotPointer
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.type_defs import AttributeValueTypeDef
 
 
 class _StoredDocument(StoredItem):
@@ -78,6 +82,18 @@ class _StoredDeletion(StoredItem):
 
 class _StoredHead(StoredItem):
     version: int
+
+
+class _StoredSnapshot(StoredItem):
+    version: int
+    key: str
+    sha256: str
+    size_bytes: int
+    written_at: AwareDatetime
+
+
+class _StoredSnapshots(StoredItem):
+    snapshots: tuple[_StoredSnapshot, ...] = ()
 
 
 def document_to_item(record: DocumentRecord) -> Item:
@@ -188,6 +204,21 @@ def _entry_of(stored: _StoredChange) -> KnowledgeEntry | None:
 def head_from_item(item: Item | None) -> int:
     """The number of the newest log entry, 0 without an item. Raises CorruptState."""
     return read_item(_StoredHead, item).version if item else 0
+
+
+def snapshots_from_item(item: Item | None) -> tuple[SnapshotPointer, ...]:
+    """The pointers that the head of the log has, none without an item. Raises CorruptState."""
+    stored = read_item(_StoredSnapshots, item).snapshots if item else ()
+    return tuple(
+        SnapshotPointer(one.version, one.key, one.sha256, one.size_bytes, one.written_at.astimezone(UTC))
+        for one in stored
+    )
+
+
+def snapshots_to_attribute(snapshots: Sequence[SnapshotPointer]) -> "AttributeValueTypeDef":
+    """The attribute `snapshots` of the head."""
+    stored = tuple(_StoredSnapshot.model_validate(asdict(pointer)) for pointer in snapshots)
+    return item_of(_StoredSnapshots(snapshots=stored))["snapshots"]
 
 
 def principal_from_item(item: Item, *, now_s: float) -> Principal | None:

@@ -7,7 +7,7 @@ that every method is atomic. Two twins have modules of their own: `memory_object
 import math
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import Lock
 
@@ -18,12 +18,14 @@ from knowledge.domain.document import DocId, DocumentRecord, DocumentStatus, Gen
 from knowledge.errors import Conflict, VersionConflict
 from knowledge.ports import (
     CatalogChange,
+    CatalogHead,
     ChunkHit,
     DocumentChange,
     DocumentPage,
     DocumentState,
     EmbeddedChunk,
     SearchResult,
+    SnapshotPointer,
     Vector,
 )
 from knowledge.retrieval.lexical_index import LexicalIndex, LexicalPart
@@ -39,6 +41,7 @@ class MemoryDocumentRegistry:
         self._discarded: dict[DocId, frozenset[Generation]] = {}
         self._deleted: dict[DocId, str] = {}
         self._log: list[CatalogChange] = []
+        self._head = CatalogHead()
 
     def read(self, doc_id: DocId) -> DocumentState:
         """See DocumentRegistry."""
@@ -54,7 +57,8 @@ class MemoryDocumentRegistry:
             for change in changes:
                 self._apply(change)
             entries = {change.file_path: change.entry for change in changes}
-            self._log.append(CatalogChange(len(self._log) + 1, entries))
+            self._head = replace(self._head, version=self._head.version + 1)
+            self._log.append(CatalogChange(self._head.version, entries))
 
     def _is_outdated(self, change: DocumentChange) -> bool:
         stored = self._records.get(change.doc_id)
@@ -97,15 +101,29 @@ class MemoryDocumentRegistry:
         more = start + limit < len(records)
         return DocumentPage(tuple(page), page_cursor.encode(page[-1]) if more else None)
 
-    def head(self) -> int:
+    def head(self) -> CatalogHead:
         """See CatalogLog."""
         with self._lock:
-            return len(self._log)
+            return self._head
 
     def changes_after(self, version: int) -> Sequence[CatalogChange]:
         """See CatalogLog."""
         with self._lock:
-            return tuple(self._log[max(version, 0) :])
+            return tuple(change for change in self._log if change.version > version)
+
+    def publish(self, snapshots: Sequence[SnapshotPointer], *, instead_of: Sequence[SnapshotPointer]) -> None:
+        """See CatalogLog."""
+        with self._lock:
+            if self._head.version == 0 or self._head.snapshots[:1] != tuple(instead_of[:1]):
+                raise Conflict("another snapshot was published meanwhile")
+            self._head = replace(self._head, snapshots=tuple(snapshots))
+
+    def forget_before(self, version: int, *, limit: int) -> int:
+        """See CatalogLog."""
+        with self._lock:
+            removed = [change for change in self._log if change.version < version][:limit]
+            self._log = self._log[len(removed) :]
+            return len(removed)
 
 
 @dataclass(slots=True)

@@ -1,5 +1,6 @@
 """Text normalisation for matching. Stored text is never changed by it."""
 
+import codecs
 import re
 import unicodedata
 
@@ -42,6 +43,17 @@ def normalise(text: str) -> str:
     visible = "".join(char for char in text if unicodedata.category(char) != "Cf" and char not in _VARIATION_SELECTORS)
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", visible).casefold())
     return _GAP.sub("", " ".join(folded.translate(_LOOKALIKES).split()))
+
+
+def decode_head(head: bytes) -> str | None:
+    """The text of a file's first bytes, without byte order mark and without a code point cut at the end.
+
+    None when they are not UTF-8.
+    """
+    try:
+        return codecs.getincrementaldecoder("utf-8")().decode(head).removeprefix("\ufeff")
+    except UnicodeDecodeError:
+        return None
 
 
 def is_encodable(text: str) -> bool:

@@ -1,24 +1,63 @@
-"""Maintenance, by schedule or by hand: the threshold is calibrated within one invocation. The event says nothing."""
+"""Maintenance, by schedule or by hand: the tasks that the event names, all of them when it names none.
+
+    {"tasks": ["calibrate", "compact"]}
+
+A task that fails does not keep the others from running; the invocation fails after the last one.
+"""
 
 import functools
+import logging
 import time
-from collections.abc import Callable
-from dataclasses import asdict
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
 from typing import Any
 
+from knowledge.errors import InvalidInput
 from knowledge.services.calibration import Calibration
+from knowledge.services.compaction import LONG_LOG, Compaction
+
+_logger = logging.getLogger(__name__)
 
 # What an invocation needs after the last look at the clock: a query that was just begun, and the notes.
 # Source: own choice; a query takes under a second, a call to S3 that is tried again up to five.
 _RESERVED_S = 8.0
 
 
-def build_handler(build: Callable[[], Calibration]) -> Callable[[dict[str, Any], Any], dict[str, Any]]:
-    """The maintenance handler; answers the figures of the calibration."""
+@dataclass(frozen=True, slots=True)
+class MaintenanceServices:
+    """What the tasks are done with; each is made when its task begins for the first time."""
+
+    calibration: Callable[[], Calibration]
+    compaction: Callable[[], Compaction]
+
+
+def build_handler(build: Callable[[], MaintenanceServices]) -> Callable[[dict[str, Any], Any], dict[str, Any]]:
+    """The maintenance handler; answers an object with the figures of each task under its name."""
     services = functools.cache(build)
+    calibration = functools.cache(lambda: services().calibration())
+    compaction = functools.cache(lambda: services().compaction())
+    # In the order in which they run. Only who asks for it by name gets what is no task of every day.
+    tasks: Mapping[str, Callable[[float], Any]] = {
+        "compact": lambda _: compaction().compact(),
+        "compact_long_log": lambda _: compaction().compact(least_changes=LONG_LOG),
+        "calibrate": lambda deadline: calibration().calibrate(deadline=deadline),
+    }
 
     def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
         deadline = time.monotonic() + context.get_remaining_time_in_millis() / 1000 - _RESERVED_S
-        return {"calibration": asdict(services().calibrate(deadline=deadline))}
+        names = event.get("tasks", [name for name in tasks if name != "compact_long_log"])
+        if unknown := [name for name in names if name not in tasks]:
+            raise InvalidInput(f"there is no task {unknown[0]!r}; there are {', '.join(tasks)}", field="tasks")
+        answer, failures = {}, []
+        for name in [name for name in tasks if name in names]:
+            try:
+                answer[name] = asdict(tasks[name](deadline))
+            except Exception as error:  # the outermost loop over independent tasks
+                _logger.exception("maintenance_task_failed", extra={"task": name})
+                failures.append((name, error))
+        if failures:
+            named = ", ".join(name for name, _ in failures)
+            raise ExceptionGroup(f"failed: {named}; see maintenance_task_failed in the log", [e for _, e in failures])
+        return answer
 
     return handler

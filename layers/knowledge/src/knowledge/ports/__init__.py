@@ -9,6 +9,7 @@ from knowledge.domain.access import Principal
 from knowledge.ports.documents import (
     MAX_CHANGES,
     CatalogChange,
+    CatalogHead,
     CatalogLog,
     DocumentChange,
     DocumentPage,
@@ -16,6 +17,7 @@ from knowledge.ports.documents import (
     DocumentState,
     ObjectInfo,
     ObjectStore,
+    SnapshotPointer,
     StoredObject,
 )
 from knowledge.ports.vectors import (
@@ -31,6 +33,7 @@ from knowledge.ports.vectors import (
 __all__ = [
     "MAX_CHANGES",
     "CatalogChange",
+    "CatalogHead",
     "CatalogLog",
     "ChunkHit",
     "DocumentChange",
@@ -45,6 +48,7 @@ __all__ = [
     "PrincipalStore",
     "RebuildableVectorStore",
     "SearchResult",
+    "SnapshotPointer",
     "StoredObject",
     "Vector",
     "VectorStore",

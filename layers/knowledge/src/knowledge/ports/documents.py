@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final, Protocol
 
 from knowledge.domain.document import DocId, DocumentRecord, DocumentStatus, Generation, KnowledgeEntry
@@ -135,13 +136,47 @@ class CatalogChange:
     version: int
     entries: Mapping[str, KnowledgeEntry | None]
     """By path, the document's entry from `version` on, or None when it has none."""
+    problem: str | None = None
+    """Why this item of the log cannot be read; then it has no entries."""
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotPointer:
+    """Where a snapshot of the whole catalog is, and what its bytes must be."""
+
+    version: int
+    """The last change that it holds."""
+    key: str
+    sha256: str
+    """Of the whole object, in hexadecimal digits."""
+    size_bytes: int
+    written_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogHead:
+    """Where the log ends, and from where it can be read."""
+
+    version: int = 0
+    """Number of the newest committed change, 0 when there is none."""
+    snapshots: tuple[SnapshotPointer, ...] = ()
+    """The current snapshot and the one before it, as far as there are any; newest first."""
 
 
 class CatalogLog(Protocol):
-    """The numbered, gapless sequence of changes to the exact tier."""
+    """The numbered sequence of changes to the exact tier, without a gap from its oldest entry to its newest."""
 
-    def head(self) -> int:
-        """The version of the newest committed change, 0 when there is none; strongly consistent."""
+    def head(self) -> CatalogHead:
+        """Strongly consistent, one call."""
 
     def changes_after(self, version: int) -> Sequence[CatalogChange]:
-        """Every change after `version`, in order; strongly consistent; one call when there is none."""
+        """Every change after `version` that was not removed, in order; strongly consistent; one call when none is."""
+
+    def publish(self, snapshots: Sequence[SnapshotPointer], *, instead_of: Sequence[SnapshotPointer]) -> None:
+        """`snapshots` (one or two, newest first) are those of the head from now on; its version is untouched.
+
+        Raises Conflict when the newest of the head's is not that of `instead_of`, or when nothing was ever committed.
+        """
+
+    def forget_before(self, version: int, *, limit: int) -> int:
+        """The oldest entries before `version`, at most `limit`, are removed, oldest first; returns how many."""

@@ -1,39 +1,28 @@
 """The exact tier's catalog: loaded once, brought up to date on every lookup. Must not know how answers are routed."""
 
-import codecs
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 
-from knowledge.domain.document import KnowledgeBasePath, KnowledgeEntry, ParsedDocument
+from knowledge.domain.document import KnowledgeBasePath, KnowledgeEntry
 from knowledge.domain.lookup import MAX_CONTENT_CHARS, excerpt
-from knowledge.errors import AccessRefused, CorruptState, DependencyUnavailable
-from knowledge.parsing.frontmatter import FrontmatterParser, frontmatter_is_complete
-from knowledge.parsing.sections import display_title
-from knowledge.ports import CatalogLog, ObjectInfo, ObjectStore
+from knowledge.domain.text import decode_head
+from knowledge.errors import AccessRefused, CorruptState, DependencyUnavailable, UnusableCatalog
+from knowledge.ports import CatalogLog, ObjectStore
 from knowledge.retrieval.catalog_index import CatalogIndex
 from knowledge.retrieval.keyword_index import Match
+from knowledge.services.catalog_snapshots import CatalogState
+from knowledge.services.catalog_source import CatalogSource
 
 _logger = logging.getLogger(__name__)
 
-# A block of frontmatter is rarely over 2 KiB; one ranged read of this many bytes holds nearly all of them.
-_HEAD_BYTES = 16 * 1024
-# Source: Amazon S3 user guide, "Performance guidelines": latency is hidden by concurrent requests. 32 matches the
-# client's connection pool.
-_SCAN_THREADS = 32
 # UTF-8 takes at most four bytes for a code point (Source: RFC 3629), and a byte order mark three.
 _MAX_BYTES_PER_CHAR = 4
 # After a failed load the next attempt waits this long, so that an outage is not hammered by every lookup.
 _RETRY_LOAD_AFTER_S = 2.0
-
-
-@dataclass(frozen=True, slots=True)
-class _Snapshot:
-    version: int
-    index: CatalogIndex
+# How long a lookup waits for a catalog that has to be loaded anew. Source: the default of CATALOG_LOAD_WAIT_S.
+_RELOAD_WAIT_S = 5.0
 
 
 class KnowledgeIndex:
@@ -51,12 +40,11 @@ class KnowledgeIndex:
     ) -> None:
         """An empty index that is not loaded yet. `clock` gives seconds, monotonic."""
         self._objects = objects
-        self._log = log
-        self._base = base
-        self._max_document_bytes = max_document_bytes
+        self._source = CatalogSource(objects, log, base, max_document_bytes=max_document_bytes)
         self._max_staleness_s = max_staleness_s
         self._clock = clock
-        self._snapshot: _Snapshot | None = None
+        self._state: CatalogState | None = None
+        self._is_outdated = False
         self._checked_at = float("-inf")
         self._failed_at = float("-inf")
         self._changing = threading.Lock()
@@ -65,23 +53,21 @@ class KnowledgeIndex:
     @property
     def entries(self) -> Sequence[KnowledgeEntry]:
         """Every entry, in key order; empty while not loaded."""
-        return self._snapshot.index.entries if self._snapshot else ()
+        return self._state.index.entries if self._state else ()
 
     def load(self) -> None:
-        """Every document under the prefix that has frontmatter is in the index.
+        """Every committed change is in the index; without a snapshot, every document under the prefix with frontmatter.
 
-        Reads the log's head, scans (one list call for each 1,000 objects, one ranged read for each document, 32 at a
-        time), then applies what was committed meanwhile. Loading again replaces everything.
-
-        Raises:
-            DependencyUnavailable: a store did not answer; the index is as it was.
+        The calls and errors of `CatalogSource.load`; after an error the index is as it was. Loading again replaces
+        everything.
         """
         with self._changing:
             self._load()
 
     def start_loading(self) -> None:
         """`load` runs in the background, once; a failure is logged and tried again by a later call."""
-        if self._snapshot is not None or (self._loading is not None and self._loading.is_alive()):
+        is_loaded = self._state is not None and not self._is_outdated
+        if is_loaded or (self._loading is not None and self._loading.is_alive()):
             return
         if self._clock() - self._failed_at < _RETRY_LOAD_AFTER_S:
             return
@@ -93,26 +79,31 @@ class KnowledgeIndex:
     def wait_until_loaded(self, timeout_s: float) -> bool:
         """True as soon as the index is loaded; False when it is not after `timeout_s` seconds or the load failed."""
         self.start_loading()
-        if self._loading is not None and self._snapshot is None:
+        if self._loading is not None and self._state is None:
             self._loading.join(timeout_s)
-        return self._snapshot is not None
+        return self._state is not None
 
     def refresh(self) -> None:
         """Every change committed before this call is in the index, within `max_staleness_s`.
 
-        One strongly consistent read when nothing changed. A gap in the log means that this copy is too old: then the
-        index is loaded anew.
+        One strongly consistent read when nothing changed. Where the log does not go on from this copy, the index is
+        loaded anew in the background, which is waited for up to five seconds.
 
         Raises:
             DependencyUnavailable: the log did not answer; the index is as it was.
+            CorruptState: the index is still being loaded anew, or that failed; it is as it was.
         """
         if self._clock() - self._checked_at < self._max_staleness_s:
             return
-        with self._changing:
-            if self._snapshot is None:
-                self._load()
-            else:
-                self._catch_up(self._snapshot)
+        if not self._is_outdated and self._caught_up():
+            return
+        self.start_loading()
+        if self._loading is not None:
+            self._loading.join(_RELOAD_WAIT_S)
+        # What was committed after that load began, and before this call, has to be there too.
+        if not self._is_outdated and self._caught_up():
+            return
+        raise CorruptState("the catalog is being loaded anew")
 
     def add(self, entry: KnowledgeEntry) -> None:
         """`entry` is in the index, in place of an earlier one of the same path; nothing is stored.
@@ -120,14 +111,14 @@ class KnowledgeIndex:
         Loads first where that was not done yet, with the errors of `load`.
         """
         with self._changing:
-            if self._snapshot is None:
+            if self._state is None:
                 self._load()
-            current = self._snapshot or _Snapshot(0, CatalogIndex())
-            self._snapshot = _Snapshot(current.version, current.index.changed({entry.file_path: entry}))
+            current = self._state or CatalogState(0, CatalogIndex())
+            self._state = CatalogState(current.version, current.index.changed({entry.file_path: entry}))
 
     def match(self, query: str) -> Sequence[Match]:
         """The documents the query hits and by what, in key order; empty while not loaded."""
-        return self._snapshot.index.match(query) if self._snapshot else ()
+        return self._state.index.match(query) if self._state else ()
 
     def exact_match(self, query: str) -> list[KnowledgeEntry]:
         """The documents the query hits, in key order; an empty list when there are none."""
@@ -146,7 +137,7 @@ class KnowledgeIndex:
         if stored is None:
             _logger.error("document_missing", extra={"path": path})
             return None
-        text = _decode_head(stored.body)
+        text = decode_head(stored.body)
         if text is None:
             _logger.error("document_unreadable", extra={"path": path})
             return None
@@ -161,87 +152,38 @@ class KnowledgeIndex:
 
     def _load(self) -> None:
         started, checked_at = time.perf_counter(), self._clock()
-        version = self._log.head()
-        entries = {entry.file_path: entry for entry in self._scan()}
-        index = CatalogIndex(entries.values())
-        self._snapshot = self._replayed(_Snapshot(version, index))
+        loaded = self._source.load()
+        self._state, self._is_outdated = loaded.state, False
         self._checked_at = checked_at
         _logger.info(
             "catalog_loaded",
             extra={
-                "document_count": len(self._snapshot.index),
-                "version": self._snapshot.version,
+                "source": str(loaded.origin),
+                "document_count": len(loaded.state.index),
+                "version": loaded.state.version,
                 "elapsed_ms": round((time.perf_counter() - started) * 1000),
             },
         )
 
-    def _catch_up(self, snapshot: _Snapshot) -> None:
-        checked_at = self._clock()
-        try:
-            self._snapshot = self._replayed(snapshot)
-        except CorruptState as error:
-            _logger.warning("catalog_log_unusable", extra={"version": snapshot.version, "reason": str(error)})
-            self._load()
-        self._checked_at = checked_at
-
-    def _replayed(self, snapshot: _Snapshot) -> _Snapshot:
-        changes = self._log.changes_after(snapshot.version)
-        if not changes:
-            return snapshot
-        if [change.version for change in changes] != list(range(snapshot.version + 1, changes[-1].version + 1)):
-            raise CorruptState(f"the catalog log has a gap after version {snapshot.version}")
-        latest = {path: entry for change in changes for path, entry in change.entries.items()}
-        return _Snapshot(changes[-1].version, snapshot.index.changed(latest))
-
-    def _scan(self) -> Iterable[KnowledgeEntry]:
-        documents = [info for info in self._objects.list(self._base.prefix) if self._may_hold_entry(info)]
-        if not documents:
-            _logger.info("knowledge_base_empty", extra={"path": self._base.prefix})
-            return []
-        with ThreadPoolExecutor(max_workers=_SCAN_THREADS, thread_name_prefix="catalog-scan") as threads:
-            return [entry for entry in threads.map(self._read_or_skip, documents) if entry is not None]
-
-    def _may_hold_entry(self, info: ObjectInfo) -> bool:
-        return self._base.holds(info.key) and 0 < info.size_bytes <= self._max_document_bytes
-
-    def _read_or_skip(self, info: ObjectInfo) -> KnowledgeEntry | None:
-        """One object that is refused (archived, encrypted with a foreign key) must not take the others with it."""
-        try:
-            return self._read_entry(info)
-        except AccessRefused as error:
-            _logger.error("document_unreadable", extra={"path": info.key, "reason": str(error)})
-            return None
-
-    def _read_entry(self, info: ObjectInfo) -> KnowledgeEntry | None:
-        stored = self._objects.read(info.key, max_bytes=_HEAD_BYTES)
-        text = _decode_head(stored.body) if stored else None
-        if stored and stored.truncated and text is not None and not frontmatter_is_complete(text):
-            stored = self._objects.read(info.key, max_bytes=self._max_document_bytes)
-            text = _decode_head(stored.body) if stored else None
-        if text is None:
-            return None
-        return catalog_entry(info.key, FrontmatterParser(log_problems=False).read(text, path=info.key))
-
-
-def catalog_entry(path: str, parsed: ParsedDocument) -> KnowledgeEntry | None:
-    """The exact tier's entry for a document; None for one without valid frontmatter."""
-    if parsed.frontmatter is None:
-        return None
-    return KnowledgeEntry(
-        file_path=path,
-        title=display_title(parsed.frontmatter, parsed.prose, path),
-        keywords=parsed.frontmatter.keywords,
-        summary=parsed.frontmatter.summary,
-    )
+    def _caught_up(self) -> bool:
+        """True when the index holds what was committed; False when it has to be loaded anew."""
+        with self._changing:
+            if self._state is None:
+                self._load()
+                return True
+            checked_at = self._clock()
+            try:
+                self._state = self._source.caught_up(self._state)
+            except UnusableCatalog as error:
+                _logger.warning(
+                    "catalog_log_unusable",
+                    extra={"version": self._state.version, "cause": error.cause, "reason": str(error)},
+                )
+                self._is_outdated = True
+                return False
+            self._checked_at = checked_at
+            return True
 
 
 def _is_expected(error: Exception) -> bool:
     return isinstance(error, DependencyUnavailable | CorruptState)
-
-
-def _decode_head(head: bytes) -> str | None:
-    """The text of a file's first bytes without byte order mark; a code point cut at the end is left out."""
-    try:
-        return codecs.getincrementaldecoder("utf-8")().decode(head).removeprefix("\ufeff")
-    except UnicodeDecodeError:
-        return None

@@ -28,7 +28,7 @@ from knowledge.ports import (
     VectorStore,
 )
 from knowledge.retrieval.weak_keywords import is_weak
-from knowledge.services.catalog import catalog_entry
+from knowledge.services.bucket_scan import catalog_entry
 from knowledge.services.chunk_vectors import ChunkVectors, unique
 
 _logger = logging.getLogger(__name__)
