@@ -162,6 +162,39 @@ def test_the_bytes_of_a_binary_upload_arrive_unchanged(aws: SimpleNamespace) -> 
     assert aws.s3.get_object(Bucket=BUCKET, Key="knowledge_base/api/x.md")["Body"].read() == content
 
 
+@pytest.mark.parametrize(
+    ("keywords", "body"),
+    [(["ERR_77"], "支" * 150_000), ([f"ERR_{n:04}" for n in range(3_000)], "text"), (["长" * 200] * 100, "text")],
+    ids=["450 KB of text", "3,000 keywords", "60 KB of keywords"],
+)
+def test_a_large_document_is_indexed_whatever_an_item_of_the_table_may_hold_C01(
+    aws: SimpleNamespace, keywords: list[str], body: str
+) -> None:
+    content = markdown(*keywords, body=body).encode()
+    document = body_of(load("upload")(form_event({"category": "api"}, ("large.md", content))))
+    assert (document["status"], len(document["metadata"]["keywords"])) == ("INDEXED", len(keywords))
+    assert ask(load("lookup"), keywords[-1])["primary"]["source"] == "knowledge_base/api/large.md"
+    assert aws.s3.get_object(Bucket=BUCKET, Key="knowledge_base/api/large.md")["Body"].read() == content
+
+
+def test_frontmatter_too_large_for_an_item_is_a_warning_and_loses_nothing_C01(aws: SimpleNamespace) -> None:
+    content = markdown("ERR_77", summary="长" * 160_000, body="The customer mistyped the card number.").encode()
+    document = body_of(load("upload")(form_event({"category": "api"}, ("large.md", content))))
+    assert (document["status"], document["metadata"]) == ("INDEXED", None)
+    assert "bytes" in document["warnings"][0]
+    kept = [item["Key"] for item in aws.s3.list_objects_v2(Bucket=BUCKET, Prefix="_index/vectors/")["Contents"]]
+    assert len([key for key in kept if document["doc_id"] in key]) == 1
+
+
+def test_numbers_in_frontmatter_come_back_as_their_author_typed_them_C02(aws: SimpleNamespace) -> None:
+    typed = {"confidence": "0.87", "weight": "1e-3", "ratio": ".nan", "big": "1" * 39, "count": "1", "bound": "-.inf"}
+    fields = "".join(f"{name}: {value}\n" for name, value in typed.items())
+    upload = load("upload")(form_event({"category": "api"}, ("n.md", f"---\ntitle: 1.10\n{fields}---\ntext".encode())))
+    assert upload["statusCode"] == 201
+    document = body_of(load("lookup")(api_event("GET", f"/documents/{body_of(upload)['doc_id']}")))
+    assert document["metadata"] == {"title": "1.10", **typed}
+
+
 @pytest.mark.parametrize("name", SETTINGS)
 def test_a_handler_imports_in_an_empty_environment(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for variable in SETTINGS[name].environment_variables():
