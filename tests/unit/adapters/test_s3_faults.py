@@ -5,8 +5,12 @@ from typing import Any
 
 import boto3
 import pytest
-from botocore.exceptions import ReadTimeoutError, ResponseStreamingError
+from botocore.exceptions import ReadTimeoutError
+from botocore.response import StreamingBody
 from moto import mock_aws
+from urllib3 import HTTPConnectionPool
+from urllib3.exceptions import ProtocolError
+from urllib3.exceptions import ReadTimeoutError as NetworkTimeoutError
 
 from knowledge.adapters.aws_clients import s3_client_config
 from knowledge.adapters.s3 import S3ObjectStore
@@ -138,12 +142,20 @@ def test_content_type_and_upload_id_are_stored(client: FaultyClient) -> None:
 
 
 class BrokenStream(io.BytesIO):
+    """What the network library gives the SDK, when the connection breaks while the body arrives."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self._error = error
+
     def read(self, size: int | None = -1, /) -> bytes:
-        raise ResponseStreamingError(error="cut")
+        raise self._error
 
 
-def test_a_read_that_breaks_off_is_an_unavailable_dependency() -> None:
-    answer = {"Body": BrokenStream(), "ETag": '"e"', "ContentLength": 10, "ContentRange": "bytes 0-9/10"}
+@pytest.mark.parametrize("error", [ProtocolError("cut"), NetworkTimeoutError(HTTPConnectionPool("s3"), "", "late")])
+def test_a_read_that_breaks_off_is_an_unavailable_dependency(error: Exception) -> None:
+    body = StreamingBody(BrokenStream(error), 10)
+    answer = {"Body": body, "ETag": '"e"', "ContentLength": 10, "ContentRange": "bytes 0-9/10"}
     store = S3ObjectStore(ScriptedClient(get_object=[answer]), BUCKET)  # type: ignore[arg-type]
     with pytest.raises(DependencyUnavailable):
         store.read(KEY, max_bytes=10)

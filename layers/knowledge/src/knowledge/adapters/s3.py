@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Iterator
+from contextlib import closing
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -68,7 +69,8 @@ class S3ObjectStore:
                 if error_code(error) != "NoSuchKey":
                     raise
                 return None
-            with answer["Body"] as stream:
+            # Not `with answer["Body"]`: that is the stream without the SDK's mapping of its errors.
+            with closing(answer["Body"]) as stream:
                 body = stream.read(max_bytes) if max_bytes > 0 else b""
         # `bytes 0-99/1234`; absent when the whole object was sent.
         total = answer.get("ContentRange", "").rpartition("/")[2]
