@@ -24,6 +24,7 @@ class Stack:
     api: httpx.Client
     s3: "S3Client"
     bucket: str
+    table: str
     dropped: set[str] = field(default_factory=set)
     uploaded: set[str] = field(default_factory=set)
 
@@ -78,7 +79,7 @@ def stack() -> Iterator[Stack]:
     token = (LOCAL / "token").read_text().strip()
     headers = {"Authorization": f"Bearer {token}"}
     with httpx.Client(base_url=outputs["ApiUrl"], headers=headers, timeout=60.0) as api:
-        stack = Stack(api, boto3.client("s3"), outputs["BucketName"])
+        stack = Stack(api, boto3.client("s3"), outputs["BucketName"], outputs["TableName"])
         yield stack
         for doc_id in stack.uploaded:
             api.delete(f"/documents/{doc_id}")
