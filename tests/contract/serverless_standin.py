@@ -227,8 +227,8 @@ class Settled:
     def finish_rebuild(self) -> None:
         self._store.finish_rebuild()
 
-    def generations(self) -> Iterator[tuple[DocId, Generation]]:
-        return self._store.generations()
+    def generations(self, *, after: DocId | None = None) -> Iterator[tuple[DocId, Generation]]:
+        return self._store.generations(after=after)
 
     def remove_others(self) -> None:
         self._store.remove_others()

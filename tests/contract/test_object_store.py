@@ -82,6 +82,18 @@ class TestObjectStore:
         for key in reversed(keys):
             put(objects, key)
         assert [info.key for info in objects.list("kb/")] == keys
+        assert [info.key for info in objects.list("kb/", after="kb/0001.md")] == keys[2:]
+
+    def test_a_listing_can_begin_after_any_key(self, objects: ObjectStore) -> None:
+        keys = sorted(
+            (f"kb/{name}.md" for name in ["B", "a", "a b", "é", "中", "\uff21", "\U0001f600"]), key=str.encode
+        )
+        for key in keys:
+            put(objects, key)
+        for place, key in enumerate(keys):
+            assert [info.key for info in objects.list("kb/", after=key)] == keys[place + 1 :]
+            assert [info.key for info in objects.list("kb/", after=key[:-1])] == keys[place:]
+        assert [info.key for info in objects.list("kb/", after="kb")] == keys
 
     def test_an_empty_prefix_lists_nothing(self, objects: ObjectStore) -> None:
         assert list(objects.list("kb/")) == []

@@ -2,6 +2,7 @@
 
 import pytest
 
+from knowledge.domain.document import DocId
 from knowledge.errors import Conflict, OtherEmbedder
 from tests.contract.builders import DOC, GENERATION, OTHER_DOC, OTHER_GENERATION, chunk
 from tests.contract.conftest import NewIndex
@@ -29,6 +30,18 @@ class TestRebuildableVectorStore:
         assert other.embeddings(DOC, GENERATION) == {}
         assert list(other.generations()) == []
         assert list(new_index("a", 2).generations()) == [(DOC, GENERATION)]
+
+    def test_generations_are_listed_in_order_of_ids_from_any_id_on(self, new_index: NewIndex) -> None:
+        store = new_index("a", 2)
+        ids = [DocId(f"{letter}{'0' * 25}") for letter in "2az"]
+        written = [(doc_id, generation) for doc_id in ids for generation in (GENERATION, OTHER_GENERATION)]
+        for doc_id, generation in reversed(written):
+            store.write(doc_id, generation, "kb/a.md", [chunk("x", [1, 0]), chunk("y", [0, 1], ordinal=1)])
+        listed = list(store.generations())
+        assert [doc_id for doc_id, _ in listed] == [doc_id for doc_id in ids for _ in range(2)]
+        assert set(listed) == set(written)
+        for place, doc_id in enumerate(ids):
+            assert [one for one, _ in store.generations(after=doc_id)] == [one for one, _ in listed[2 * (place + 1) :]]
 
     def test_the_first_embedder_of_a_place_needs_no_rebuild(self, new_index: NewIndex) -> None:
         first = new_index("a", 2)

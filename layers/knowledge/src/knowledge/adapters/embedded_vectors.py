@@ -136,9 +136,11 @@ class EmbeddedVectorStore:
         """See RebuildableVectorStore; a read, a put and a delete."""
         self._index.finish_rebuild()
 
-    def generations(self) -> Iterator[tuple[DocId, Generation]]:
+    def generations(self, *, after: DocId | None = None) -> Iterator[tuple[DocId, Generation]]:
         """See RebuildableVectorStore; a call for each 1,000."""
-        return (self._generation_of(info.key) for info in self._objects.list(self._prefix))
+        # `~` comes after every character of a generation.
+        start = f"{self._prefix}{after}/~" if after else ""
+        return (self._generation_of(info.key) for info in self._objects.list(self._prefix, after=start))
 
     def remove_others(self) -> None:
         """See RebuildableVectorStore; a delete for each generation."""

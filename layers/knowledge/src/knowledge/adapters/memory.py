@@ -217,10 +217,11 @@ class MemoryVectorStore:
                 raise Conflict("there is no rebuilt index to change to: begin a rebuild first")
             self._place.indices[self._embedder] = self._place.unfinished.pop(self._embedder)
 
-    def generations(self) -> Iterator[tuple[DocId, Generation]]:
+    def generations(self, *, after: DocId | None = None) -> Iterator[tuple[DocId, Generation]]:
         """See RebuildableVectorStore."""
         with self._place.lock:
-            return iter(list(self._place.indices.get(self._embedder, _MemoryIndex()).stored))
+            stored = sorted(self._place.indices.get(self._embedder, _MemoryIndex()).stored)
+        return (identity for identity in stored if after is None or identity[0] > after)
 
     def remove_others(self) -> None:
         """See RebuildableVectorStore."""

@@ -41,12 +41,12 @@ class MemoryObjectStore:
         stored = self._current(key)
         return None if stored is None else stored.info
 
-    def list(self, prefix: str) -> Iterator[ObjectInfo]:
+    def list(self, prefix: str, *, after: str = "") -> Iterator[ObjectInfo]:
         """See ObjectStore; the listing is of the moment of the call."""
         with self._lock:
             latest = [versions[-1].stored for key, versions in self._versions.items() if key.startswith(prefix)]
         # Strings compare by code point, and UTF-8 keeps that order.
-        infos = (replace(stored.info, version_id=None) for stored in latest if stored is not None)
+        infos = (replace(one.info, version_id=None) for one in latest if one is not None and one.info.key > after)
         return iter(sorted(infos, key=lambda info: info.key))
 
     def delete(self, key: str) -> None:

@@ -61,10 +61,15 @@ def stored_chunks(
         first = new[-1]["sort"][0]
 
 
-def whole_generations(client: OpenSearch, alias: str, backoff: Backoff) -> Iterator[tuple[DocId, Generation]]:
-    """Every generation with as many documents as it has chunks; a call for each 1,000 of them."""
+def whole_generations(
+    client: OpenSearch, alias: str, backoff: Backoff, after: DocId | None
+) -> Iterator[tuple[DocId, Generation]]:
+    """Every generation with as many documents as it has chunks, in order of ids; a call for each 1,000 of them."""
     sources = [{name: {"terms": {"field": name}}} for name in ("doc_id", "generation")]
     pages: Document = {"size": _GENERATIONS_PAGE, "sources": sources}
+    if after is not None:
+        # `~` comes after every character of a generation.
+        pages["after"] = {"doc_id": after, "generation": "~"}
     while True:
         wanted = {"composite": pages, "aggs": {"chunk_count": {"max": {"field": "chunk_count"}}}}
         body = {"size": 0, "aggs": {"generations": wanted}}

@@ -165,9 +165,9 @@ class OpenSearchVectorStore:
             self._backoff.sleep(self._visible_after_s)
         self._index.finish_rebuild()
 
-    def generations(self) -> Iterator[tuple[DocId, Generation]]:
+    def generations(self, *, after: DocId | None = None) -> Iterator[tuple[DocId, Generation]]:
         """See RebuildableVectorStore; a call for each 1,000."""
-        return whole_generations(self._client, self._alias, self._backoff)
+        return whole_generations(self._client, self._alias, self._backoff, after)
 
     def remove_others(self) -> None:
         """See RebuildableVectorStore; one call, and one for each index."""

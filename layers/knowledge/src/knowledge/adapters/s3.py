@@ -13,7 +13,7 @@ from knowledge.ports import ObjectInfo, StoredObject
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
-    from mypy_boto3_s3.type_defs import GetObjectOutputTypeDef
+    from mypy_boto3_s3.type_defs import GetObjectOutputTypeDef, ListObjectsV2RequestPaginateTypeDef
 
 _logger = logging.getLogger(__name__)
 
@@ -88,9 +88,12 @@ class S3ObjectStore:
                 return None
         return ObjectInfo(key, _bare(answer["ETag"]), answer["ContentLength"], answer.get("VersionId"))
 
-    def list(self, prefix: str) -> Iterator[ObjectInfo]:
+    def list(self, prefix: str, *, after: str = "") -> Iterator[ObjectInfo]:
         """See ObjectStore; calls are made while the iterator is used."""
-        pages = iter(self._client.get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=prefix))
+        wanted: ListObjectsV2RequestPaginateTypeDef = {"Bucket": self._bucket, "Prefix": prefix}
+        if after:
+            wanted["StartAfter"] = after
+        pages = iter(self._client.get_paginator("list_objects_v2").paginate(**wanted))
         while True:
             with aws_errors(_S3):
                 page = next(pages, None)

@@ -48,8 +48,11 @@ class ObjectStore(Protocol):
     def stat(self, key: str) -> ObjectInfo | None:
         """The current version without its bytes, or None when there is none."""
 
-    def list(self, prefix: str) -> Iterator[ObjectInfo]:
-        """Every current object under `prefix`, in key order (UTF-8 bytes), a call for each 1,000."""
+    def list(self, prefix: str, *, after: str = "") -> Iterator[ObjectInfo]:
+        """Every current object under `prefix` with a key greater than `after`, in key order, a call for each 1,000.
+
+        Keys are ordered by their UTF-8 bytes, as Python orders texts.
+        """
 
     def delete(self, key: str) -> None:
         """`key` has no current version; earlier versions are kept. Deleting what is not there is no error."""

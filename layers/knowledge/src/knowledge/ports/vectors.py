@@ -89,8 +89,11 @@ class RebuildableVectorStore(VectorStore, Protocol):
     def finish_rebuild(self) -> None:
         """What was built is the index, with its notes, from one search to the next. Raises Conflict without one."""
 
-    def generations(self) -> Iterator[tuple[DocId, Generation]]:
-        """Every generation whose chunks are all in the index, in no particular order; none without an index."""
+    def generations(self, *, after: DocId | None = None) -> Iterator[tuple[DocId, Generation]]:
+        """Every generation whose chunks are all in the index, in order of ids, from the next one after `after`.
+
+        None without an index.
+        """
 
     def remove_others(self) -> None:
         """The indices of all other embedders in this place are gone."""
