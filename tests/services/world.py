@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from knowledge.adapters.hashing_embedder import HashingEmbedder
@@ -18,6 +19,8 @@ from knowledge.services.document_reader import DocumentReader
 from knowledge.services.documents import Documents, UploadResult
 from knowledge.services.lookup import Lookup
 from knowledge.services.preparation import Preparation
+from knowledge.services.reconcile import Reconcile
+from knowledge.services.reconcile_rules import SETTLED_AFTER
 from knowledge.services.semantic import SemanticSearch
 
 ADMIN = Principal("tester", Role.ADMIN)
@@ -95,6 +98,22 @@ class World:
         """A fresh index and lookup over the same stores."""
         index = KnowledgeIndex(self.objects, self.registry, self.base, max_document_bytes=self.max_document_bytes)
         return index, Lookup(index, self.semantic, load_wait_s=5.0, semantic_timeout_s=semantic_timeout_s)
+
+    def reconcile(
+        self, *, later: timedelta = timedelta(), settled_after: timedelta = SETTLED_AFTER, **options: Any
+    ) -> Reconcile:
+        """What the scheduled function holds, with a clock that is ahead by `later`."""
+        return Reconcile(
+            self.objects,
+            self.registry,
+            self.converger,
+            self.vectors,
+            self.base,
+            embedder=self.embedder.name,
+            settled_after=settled_after,
+            now=lambda: datetime.now(UTC) + later,
+            **options,
+        )
 
     def upload(self, path: str, text: str | bytes) -> UploadResult:
         """Upload to `category/name.md` as the API would."""

@@ -2,6 +2,7 @@
 
 import logging
 import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from knowledge.domain.document import DocId, DocumentRecord, DocumentStatus, Generation, KnowledgeBasePath, doc_id_for
@@ -23,6 +24,7 @@ class Outcome:
     """None when there is no document."""
     got_on: bool = False
     """Something was committed."""
+    out_of_time: bool = False
     is_tidy: bool = True
     """No vectors wait to be removed; otherwise the path has to be looked at again."""
 
@@ -54,23 +56,47 @@ class Converger:
         """
         return self.step(path, deadline=deadline, anew=anew).record
 
-    def step(self, path: str, *, deadline: float = math.inf, anew: bool = False) -> Outcome:
-        """As `converge`, and what is left to do."""
+    def converge_all(
+        self, paths: Iterable[str], *, deadline: float = math.inf, lost: frozenset[Generation] = frozenset()
+    ) -> Mapping[str, Outcome | Exception]:
+        """As `converge` for each path; how each was left, or its error. A generation in `lost` is made again."""
+        left: dict[str, Outcome | Exception] = {}
+        for path in paths:
+            try:
+                left[path] = self.step(path, deadline=deadline, lost=lost)
+            except Exception as error:  # noqa: BLE001 - each path is on its own; the caller has the error
+                left[path] = error
+        return left
+
+    def step(
+        self, path: str, *, deadline: float = math.inf, anew: bool = False, lost: frozenset[Generation] = frozenset()
+    ) -> Outcome:
+        """As `converge`, and what is left to do. While the record names one of `lost`, that is made again."""
         if not self._base.holds(path):
             return Outcome(None)
         embedded: dict[str, Vector] = {}
         for _ in range(_MAX_RACES):
             try:
-                return self._converge_once(doc_id_for(path), path, deadline, embedded, anew=anew)
+                return self._converge_once(doc_id_for(path), path, deadline, embedded, anew=anew, lost=lost)
             except VersionConflict:
                 continue
         raise Conflict(f"{path} kept changing while it was being indexed")
 
     def _converge_once(
-        self, doc_id: DocId, path: str, deadline: float, embedded: dict[str, Vector], *, anew: bool
+        self,
+        doc_id: DocId,
+        path: str,
+        deadline: float,
+        embedded: dict[str, Vector],
+        *,
+        anew: bool,
+        lost: frozenset[Generation],
     ) -> Outcome:
         """`embedded` keeps vectors by content hash from one lost race to the next try."""
         state = self._registry.read(doc_id)
+        if state.record and state.record.generation in lost:
+            # It is not as finished as it says.
+            state = replace(state, record=replace(state.record, status=DocumentStatus.PENDING))
         is_tidy = all([self._remove_discarded(doc_id, generation) for generation in state.discarded])
         info = self._stat(path)
         if info is None and state.record is None:
@@ -111,6 +137,18 @@ class Converger:
         except VersionConflict:
             return
         _announce(change)
+
+    def remove_unowned(self, doc_id: DocId, generation: Generation) -> bool:
+        """The generation's vectors are gone unless the record names them; False when they could not be removed.
+
+        Only for vectors whose writer cannot commit them any more.
+
+        Raises:
+            DependencyUnavailable: the registry did not answer.
+        """
+        record = self._registry.read(doc_id).record
+        is_owned = record is not None and record.generation == generation
+        return is_owned or self._remove_discarded(doc_id, generation)
 
     def _drop_unless_committed(self, change: DocumentChange) -> None:
         generation = change.after.generation if change.after else None

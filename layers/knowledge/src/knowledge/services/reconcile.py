@@ -1,0 +1,223 @@
+"""Bucket, table and vector store are compared, and every difference is repaired through `converge`.
+
+Events and the queue make the stores agree; this is for what they cannot tell: a delete marker that was removed, an
+event that never came, vectors that were lost or left behind. Source: docs/adr/0015.
+"""
+
+import logging
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from typing import NamedTuple
+
+from knowledge.domain.document import (
+    DocId,
+    DocumentRecord,
+    DocumentStatus,
+    Generation,
+    KnowledgeBasePath,
+    doc_id_for,
+)
+from knowledge.errors import AccessRefused, DependencyUnavailable, KnowledgeError, OtherEmbedder
+from knowledge.ports import DocumentRegistry, ObjectStore, RebuildableVectorStore
+from knowledge.services.converge import Converger, Outcome
+from knowledge.services.reconcile_progress import Difference, Progress, ProgressStore, Report
+from knowledge.services.reconcile_rules import SETTLED_AFTER, Held, Kind, Rules
+from knowledge.services.reconcile_walk import Side, listed_paths, stored_generations
+
+_logger = logging.getLogger(__name__)
+
+# Paths that are compared, and repaired, together. Source: own choice: a set of changes of `converge_all`.
+_SET = 25
+# Generations of which is remembered since when no record names them; more of them wait for later passes. Source: own
+# choice, about 1 MB.
+_MOST_NOTED = 10_000
+
+
+class _Found(NamedTuple):
+    """A difference, and the record with which it was seen."""
+
+    kind: Kind
+    path: str
+    record: DocumentRecord | None
+
+
+class Reconcile:
+    """Compares and repairs one base, in memory that does not grow with it but for eight bytes a document.
+
+    What a listing shows is only a hint, because the index of the table lags and listings take a while: before anything
+    is called a difference, record and object are read again, in converge's order. No vectors of somebody who is still
+    at work are taken away: those that no record names are noted, and removed by a pass an hour later or more, when
+    still no record names them.
+    """
+
+    def __init__(
+        self,
+        objects: ObjectStore,
+        registry: DocumentRegistry,
+        converger: Converger,
+        vectors: RebuildableVectorStore,
+        base: KnowledgeBasePath,
+        *,
+        embedder: str,
+        settled_after: timedelta = SETTLED_AFTER,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`converger` works with the same stores, and with the embedder of this name.
+
+        `now` is aware UTC, `clock` monotonic seconds, in which deadlines are given.
+        """
+        self._objects = objects
+        self._registry = registry
+        self._converger = converger
+        self._vectors = vectors
+        self._base = base
+        self._rules = Rules(embedder, settled_after)
+        self._now = now
+        self._clock = clock
+        self._saved = ProgressStore(objects)
+
+    def resume(self, *, deadline: float = math.inf) -> Report:
+        """The pass that stopped last goes on, or a new one begins; until `deadline`, where the next call goes on.
+
+        Raises:
+            DependencyUnavailable: a store did not list what it holds; what was done is kept.
+        """
+        saved = self._saved.load()
+        progress = saved if saved and saved.report.finished_at is None else Progress.begun(self._now(), saved)
+        for _ in self._saving(progress, self._steps(progress, deadline, repair=True)):
+            pass
+        return progress.report
+
+    def run(self, *, repair: bool) -> Iterator[Report]:
+        """A whole pass from the beginning on; yields its report, as far as it has got, after every path.
+
+        Without `repair` nothing is changed, neither in the stores nor of what is remembered. Raises as `resume`.
+        """
+        progress = Progress.begun(self._now(), self._saved.load())
+        steps = self._steps(progress, math.inf, repair=repair)
+        for _ in self._saving(progress, steps) if repair else steps:
+            yield progress.report
+        yield progress.report
+
+    def _saving(self, progress: Progress, steps: Iterator[None]) -> Iterator[None]:
+        try:
+            yield from steps
+        finally:
+            self._saved.save(progress)
+        report = progress.report
+        shown = report.as_json() | {"unrepaired": report.unrepaired, "told": None}
+        _logger.info("stores_reconciled" if report.finished_at else "reconcile_interrupted", extra=shown)
+
+    def _steps(self, progress: Progress, deadline: float, *, repair: bool) -> Iterator[None]:
+        held = self._held(progress.report)
+        if not progress.is_walked:
+            paths = listed_paths(self._objects, self._registry, self._base, after=progress.after, page=progress.page)
+            while page := list(islice(paths, _SET)):
+                if self._clock() >= deadline or not self._compare(progress, page, held, deadline, repair=repair):
+                    return
+                yield
+            progress.is_walked, progress.after, progress.page = True, "", None
+        if held is not None:
+            for documents in stored_generations(self._vectors, after=progress.after):
+                if self._clock() >= deadline:
+                    return
+                self._compare_vectors(progress, documents, repair=repair)
+                yield
+        progress.finish(self._now())
+
+    def _held(self, report: Report) -> Held | None:
+        """None when the vector store cannot be asked, or holds nothing of this embedder's; the report says so."""
+        at = self._now()
+        try:
+            self._vectors.notes()
+            held = Held(at, self._vectors.generations())
+        except (DependencyUnavailable, OtherEmbedder) as error:
+            report.left_out = str(error)
+            _logger.warning("vectors_left_out", extra={"reason": str(error)})
+            return None
+        report.left_out = None
+        return held
+
+    def _compare(
+        self, progress: Progress, page: Sequence[Side], held: Held | None, deadline: float, *, repair: bool
+    ) -> bool:
+        """The paths of `page` are as they should be, and in the report; False when time did not last for all."""
+        differing = {seen.path: found for seen in page if (found := self._difference(seen, held))}
+        left = self._repair(differing, deadline) if repair else {}
+        for seen in page:
+            record = seen.record
+            if found := differing.get(seen.path):
+                outcome = left.get(seen.path)
+                if isinstance(outcome, Outcome) and outcome.out_of_time:
+                    return False
+                record = outcome.record if isinstance(outcome, Outcome) else found.record
+                progress.report.add(_told(found.kind, found.path, record, outcome))
+            progress.report.count(record)
+            progress.after, progress.page = seen.path, seen.page or progress.page
+        return True
+
+    def _difference(self, seen: Side, held: Held | None) -> _Found | None:
+        """How the stores differ about a path, with what a second look saw."""
+        if self._rules.difference(seen.info, seen.record, held, self._now()) is None:
+            return None
+        record = self._registry.read(doc_id_for(seen.path)).record
+        try:
+            info = self._objects.stat(seen.path)
+        except AccessRefused:
+            info = seen.info
+        kind = self._rules.difference(info, record, held, self._now())
+        return _Found(kind, seen.path, record) if kind else None
+
+    def _repair(self, differing: Mapping[str, _Found], deadline: float) -> Mapping[str, Outcome | Exception]:
+        """How `converge` left each path; what it raised for one keeps no other from being repaired."""
+        lost = {
+            found.record.generation
+            for found in differing.values()
+            if found.kind is Kind.VECTORS_LOST and found.record and found.record.generation
+        }
+        return self._converger.converge_all(differing, deadline=deadline, lost=frozenset(lost))
+
+    def _compare_vectors(
+        self, progress: Progress, page: Sequence[tuple[DocId, Sequence[Generation]]], *, repair: bool
+    ) -> None:
+        current = self._registry.generations([doc_id for doc_id, _ in page])
+        for doc_id, generations in page:
+            progress.report.generations += len(generations)
+            for generation in generations:
+                if current.get(doc_id) != generation:
+                    self._compare_unowned(progress, doc_id, generation, repair=repair)
+            progress.after = doc_id
+
+    def _compare_unowned(self, progress: Progress, doc_id: DocId, generation: Generation, *, repair: bool) -> None:
+        key, now = f"{doc_id}/{generation}", self._now()
+        since = progress.unowned.get(key, now)
+        is_waiting = not self._rules.is_settled(since, now)
+        is_gone = not is_waiting and repair and self._is_removed(doc_id, generation)
+        if is_waiting:
+            progress.report.waiting += 1
+        else:
+            progress.report.add(Difference(Kind.VECTORS_UNOWNED, key, is_gone, None))
+        if not is_gone and len(progress.noted) < _MOST_NOTED:
+            progress.noted[key] = since
+
+    def _is_removed(self, doc_id: DocId, generation: Generation) -> bool:
+        try:
+            return self._converger.remove_unowned(doc_id, generation)
+        except KnowledgeError as error:
+            _logger.warning("vectors_not_removed", extra={"doc_id": doc_id, "reason": str(error)})
+            return False
+
+
+def _told(kind: Kind, path: str, record: DocumentRecord | None, outcome: Outcome | Exception | None) -> Difference:
+    """The difference with what became of it: `outcome` of its repair, None when it was only looked at."""
+    is_indexed = record is None or record.status is DocumentStatus.INDEXED
+    is_repaired = isinstance(outcome, Outcome) and is_indexed
+    reason = str(outcome) if isinstance(outcome, Exception) else record.reason if record else None
+    difference = Difference(kind, path, is_repaired, reason)
+    if outcome is not None and not is_repaired:
+        _logger.warning("difference_not_repaired", extra={"path": path, "kind": kind.value, "reason": reason})
+    return difference
