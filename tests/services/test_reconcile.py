@@ -373,7 +373,7 @@ def test_ten_thousand_documents_that_agree_cost_a_call_for_each_hundred() -> Non
             *(doc_id_for(path), path, DocumentStatus.INDEXED, info.etag, info.version_id, 4, "title", None, (), None),
             *(generation, 1, 1, world.embedder.name, PIPELINE_VERSION, f"r{number}", at, at),
         )
-        world.registry.commit(DocumentChange(record.doc_id, path, None, record, None))
+        world.registry.commit([DocumentChange(record.doc_id, path, None, record, None)])
         world.vectors.write(record.doc_id, generation, path, [chunk])
     world.reset_counts()
     report = world.reconcile().resume()
