@@ -23,7 +23,7 @@ from knowledge.config import (
     Settings,
 )
 from knowledge.domain.document import doc_id_for
-from knowledge.errors import ConfigError
+from knowledge.errors import ConfigError, InvalidInput
 from knowledge.services.authentication import token_hash
 from tests.entrypoints.events import Context, api_event, form_event, json_event
 from tests.entrypoints.test_s3_events import dropped
@@ -128,6 +128,62 @@ def test_maintenance_calibrates_what_was_uploaded_and_lookups_go_by_it(aws: Simp
     assert {**notes["calibration"], "is_noted": True} == figures
     decision = body_of(lookup(json_event("POST", "/lookup", {"query": "why are cats grey", "explain": True})))
     assert decision["explain"]["answer"]["threshold"] == pytest.approx(figures["answer_thresholds"]["spaced"], abs=1e-4)
+
+
+def test_maintenance_compacts_the_log_and_a_new_lookup_function_starts_from_the_snapshot(
+    aws: SimpleNamespace, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    upload, maintenance, warm = load("upload"), load("maintenance"), load("lookup")
+    assert ask(warm, "ERR_1 card")["found"] is False
+    for number in (1, 2, 3):
+        assert upload(form_event({"category": "api"}, (f"{number}.md", markdown(f"ERR_{number}").encode())))
+        answer = maintenance({"tasks": ["compact"]})
+        assert (answer["compact"]["is_written"], answer["compact"]["version"]) == (True, number)
+        assert list(answer) == ["compact"]
+    assert json.dumps(answer)
+    assert len(aws.s3.list_objects_v2(Bucket=BUCKET, Prefix="_index/catalog/")["Contents"]) == 2
+    key = {":pk": {"S": "CATALOG"}, ":log": {"S": "LOG#"}}
+    condition = "pk = :pk AND begins_with(sk, :log)"
+    log = aws.dynamodb.query(TableName=TABLE, KeyConditionExpression=condition, ExpressionAttributeValues=key)
+    assert [item["sk"]["S"] for item in log["Items"]] == ["LOG#000000000002", "LOG#000000000003"]
+    caplog.clear()
+    cold = load("lookup")
+    for number in (1, 2, 3):
+        for lookup in (cold, warm):
+            assert ask(lookup, f"ERR_{number} card")["primary"]["source"] == f"knowledge_base/api/{number}.md"
+    loaded = [vars(record)["source"] for record in caplog.records if record.message == "catalog_loaded"]
+    assert loaded == ["snapshot", "snapshot"], "the cold one, and the warm one that the log no longer goes back to"
+
+
+def test_every_hour_maintenance_makes_one_read_while_the_log_is_short(aws: SimpleNamespace) -> None:
+    load("upload")(form_event({"category": "api"}, ("1.md", markdown("ERR_1").encode())))
+    template = yaml_parse((ROOT / "template.yaml").read_text())
+    hourly = template["Resources"]["MaintenanceFunction"]["Properties"]["Events"]["Hourly"]["Properties"]
+    answer = load("maintenance")(json.loads(hourly["Input"]))
+    assert {name: figures["is_written"] for name, figures in answer.items()} == {"compact_long_log": False}
+    assert "Contents" not in aws.s3.list_objects_v2(Bucket=BUCKET, Prefix="_index/catalog/")
+
+
+def test_a_task_that_fails_does_not_keep_the_others_from_running_and_fails_the_invocation(
+    aws: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load("upload")(form_event({"category": "api"}, ("1.md", markdown("ERR_1").encode())))
+    monkeypatch.setenv("VECTOR_STORE", "opensearch")
+    monkeypatch.setenv("OPENSEARCH_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("OPENSEARCH_SERVICE", "none")
+    with pytest.raises(ExceptionGroup, match="failed: calibrate") as caught:
+        load("maintenance")({})
+    assert len(caught.value.exceptions) == 1
+    assert len(aws.s3.list_objects_v2(Bucket=BUCKET, Prefix="_index/catalog/")["Contents"]) == 1
+    monkeypatch.setenv("TABLE_NAME", "no-such-table")
+    with pytest.raises(ExceptionGroup, match="failed: compact, calibrate"):
+        load("maintenance")({})
+
+
+def test_a_task_that_does_not_exist_is_refused_before_any_other_is_begun(aws: SimpleNamespace) -> None:
+    with pytest.raises(InvalidInput, match="'compct'; there are compact, compact_long_log, calibrate"):
+        load("maintenance")({"tasks": ["compact", "compct"]})
 
 
 def test_the_authorizer_knows_the_token_by_its_hash_in_the_table(aws: SimpleNamespace) -> None:

@@ -14,6 +14,7 @@ from knowledge.domain.lookup import LookupAnswer
 from knowledge.errors import DependencyUnavailable
 from knowledge.ports import ChunkHit, Embedder, ObjectStore, VectorStore
 from knowledge.services.catalog import KnowledgeIndex
+from knowledge.services.compaction import Compaction
 from knowledge.services.converge import Converger
 from knowledge.services.document_reader import DocumentReader
 from knowledge.services.documents import Documents, UploadResult
@@ -92,6 +93,7 @@ class World:
         )
         self.reader = DocumentReader(self.objects, self.registry, self.base, max_inline_bytes=max_document_bytes)
         self.semantic = SemanticSearch(self.embedder, self.vectors, self.registry, self.base)
+        self.compaction = Compaction(self.objects, self.registry, self.base, max_document_bytes=max_document_bytes)
         self.index, self.lookup = self.instance()
 
     def instance(self, *, semantic_timeout_s: float = 5.0) -> tuple[KnowledgeIndex, Lookup]:

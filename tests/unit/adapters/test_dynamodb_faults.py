@@ -1,3 +1,5 @@
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -7,11 +9,11 @@ from knowledge.adapters.dynamodb_catalog_log import DynamoCatalogLog
 from knowledge.adapters.dynamodb_items import attributes
 from knowledge.adapters.dynamodb_principals import DynamoPrincipalStore
 from knowledge.adapters.dynamodb_registry import DynamoDocumentRegistry
-from knowledge.adapters.dynamodb_shapes import document_from_item, document_to_item
+from knowledge.adapters.dynamodb_shapes import document_from_item, document_to_item, snapshots_to_attribute
 from knowledge.domain.access import Principal, Role
 from knowledge.domain.document import DocId, Generation
-from knowledge.errors import CorruptState, DependencyUnavailable, InvalidInput, TooLarge, VersionConflict
-from knowledge.ports import MAX_CHANGES
+from knowledge.errors import Conflict, CorruptState, DependencyUnavailable, InvalidInput, TooLarge, VersionConflict
+from knowledge.ports import MAX_CHANGES, SnapshotPointer
 from tests.contract.builders import change, entry, record
 from tests.unit.adapters.aws import ScriptedClient, cancelled, refused
 
@@ -237,3 +239,64 @@ def test_a_principal_with_an_unknown_role_is_corrupt() -> None:
     store = DynamoPrincipalStore(ScriptedClient(get_item=[{"Item": item}]), TABLE)  # type: ignore[arg-type]
     with pytest.raises(CorruptState):
         store.find("abc")
+
+
+POINTER = SnapshotPointer(7, "_index/catalog/7", "00", 12, datetime(2026, 4, 14, tzinfo=UTC))
+PUBLISHED = {"Item": {**head(7)["Item"], "snapshots": snapshots_to_attribute([POINTER])}}
+
+
+def log(client: ScriptedClient, sleeps: list[float] | None = None) -> DynamoCatalogLog:
+    waited = [] if sleeps is None else sleeps
+    return DynamoCatalogLog(client, TABLE, sleep=waited.append, random=lambda: 0.5)  # type: ignore[arg-type]
+
+
+def test_a_snapshot_is_published_although_a_commit_was_at_the_head() -> None:
+    client = ScriptedClient(update_item=[refused("TransactionConflictException"), {}])
+    sleeps: list[float] = []
+    log(client, sleeps).publish([POINTER], instead_of=[])
+    assert (sleeps, client.unused) == ([0.005], [])
+
+
+def test_a_snapshot_that_was_published_by_an_unanswered_try_is_published() -> None:
+    client = ScriptedClient(update_item=[refused("ConditionalCheckFailedException")], get_item=[PUBLISHED])
+    log(client).publish([POINTER], instead_of=[])
+    assert client.unused == []
+
+
+def test_a_snapshot_that_lost_is_a_conflict() -> None:
+    other = replace(POINTER, key="_index/catalog/8")
+    client = ScriptedClient(update_item=[refused("ConditionalCheckFailedException")], get_item=[PUBLISHED])
+    with pytest.raises(Conflict):
+        log(client).publish([other], instead_of=[])
+
+
+@pytest.mark.parametrize("fault", [TIMEOUT, refused("InternalServerError", 500), refused("AccessDenied", 403)])
+def test_whether_a_snapshot_was_published_may_stay_unknown(fault: Exception) -> None:
+    with pytest.raises(DependencyUnavailable):
+        log(ScriptedClient(update_item=[fault])).publish([POINTER], instead_of=[])
+
+
+class PagedClient(ScriptedClient):
+    """A client that is its own paginator."""
+
+    def get_paginator(self, operation: str) -> "PagedClient":
+        return self
+
+
+def test_entries_that_were_not_removed_are_removed_again() -> None:
+    keys = [attributes({"pk": "CATALOG", "sk": f"LOG#{number:012d}"}) for number in (1, 2)]
+    left = {"UnprocessedItems": {TABLE: [{"DeleteRequest": {"Key": keys[1]}}]}}
+    client = PagedClient(paginate=[[{"Items": keys}]], batch_write_item=[left, {}])
+    sleeps: list[float] = []
+    assert log(client, sleeps).forget_before(3, limit=10) == 2
+    requests = [p["RequestItems"][TABLE] for name, p in client.calls if name == "batch_write_item"]
+    assert [[r["DeleteRequest"]["Key"] for r in call] for call in requests] == [keys, keys[1:]]
+    assert sleeps == [0.005]
+
+
+def test_entries_that_are_never_removed_are_an_unavailable_dependency() -> None:
+    key = attributes({"pk": "CATALOG", "sk": "LOG#000000000001"})
+    left = {"UnprocessedItems": {TABLE: [{"DeleteRequest": {"Key": key}}]}}
+    client = PagedClient(paginate=[[{"Items": [key]}]], batch_write_item=[left] * 50)
+    with pytest.raises(DependencyUnavailable):
+        log(client).forget_before(3, limit=10)

@@ -56,9 +56,8 @@ class MemoryDocumentRegistry:
                 raise VersionConflict(*lost)
             for change in changes:
                 self._apply(change)
-            entries = {change.file_path: change.entry for change in changes}
             self._head = replace(self._head, version=self._head.version + 1)
-            self._log.append(CatalogChange(self._head.version, entries))
+            self._log.append(CatalogChange(self._head.version, {change.file_path: change.entry for change in changes}))
 
     def _is_outdated(self, change: DocumentChange) -> bool:
         stored = self._records.get(change.doc_id)
@@ -121,9 +120,9 @@ class MemoryDocumentRegistry:
     def forget_before(self, version: int, *, limit: int) -> int:
         """See CatalogLog."""
         with self._lock:
-            removed = [change for change in self._log if change.version < version][:limit]
-            self._log = self._log[len(removed) :]
-            return len(removed)
+            removed = min(limit, sum(change.version < version for change in self._log))
+            del self._log[:removed]
+            return removed
 
 
 @dataclass(slots=True)
