@@ -48,7 +48,7 @@ def cold(world: World) -> KnowledgeIndex:
 def scanned(world: World) -> list[KnowledgeEntry]:
     """What the files say."""
     source = CatalogSource(world.objects, world.registry, world.base, max_document_bytes=world.max_document_bytes)
-    return list(source.from_scan(world.registry.head()).state.index.entries)
+    return list(source._from_scan(world.registry.head()).state.index.entries)
 
 
 def log_versions(world: World) -> list[int]:

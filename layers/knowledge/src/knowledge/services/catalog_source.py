@@ -26,6 +26,8 @@ class Origin(StrEnum):
 class LoadedCatalog:
     """A catalog, and what it was built from."""
 
+    head: CatalogHead
+    """As it was before that."""
     state: CatalogState
     origin: Origin
     snapshot: SnapshotPointer | None = None
@@ -45,54 +47,29 @@ class CatalogSource:
         self._max_document_bytes = max_document_bytes
         self._snapshots = CatalogSnapshots(objects, base)
 
-    def load(self) -> LoadedCatalog:
+    def load(self, *, from_log: bool = False) -> LoadedCatalog:
         """The catalog from the newest snapshot that can be used, else from a scan; then the log.
 
-        Two calls for the snapshot (the head of the log and the object) and one for the log. A scan makes one list call
-        for each 1,000 objects and one ranged read for each document, 32 at a time. Whatever cannot be used is logged as
-        a warning with its cause.
+        With `from_log`, the whole log is tried before the scan: it tells what was committed, and nothing of files that
+        were not indexed. Two calls for the snapshot (the head of the log and the object) and one for the log. A scan
+        makes one list call for each 1,000 objects and one ranged read for each document, 32 at a time. Whatever cannot
+        be used is logged as a warning with its cause.
 
         Raises:
             DependencyUnavailable: a store did not answer.
             CorruptState: the head of the log cannot be read, or the log has a gap after a scan.
         """
         head = self._log.head()
-        return self.from_snapshot(head) or self.from_scan(head)
-
-    def from_snapshot(self, head: CatalogHead) -> LoadedCatalog | None:
-        """The catalog from the newest snapshot that is whole and that the log goes on from; None without one."""
-        for pointer in head.snapshots:
+        while True:
             try:
-                state = self._up_to(head, self._snapshots.read(pointer))
-            except UnusableCatalog as error:
-                _logger.warning(
-                    "catalog_snapshot_unusable",
-                    extra={"key": pointer.key, "cause": error.cause, "reason": str(error)},
+                return (
+                    self._from_snapshot(head) or (self._from_log(head) if from_log else None) or self._from_scan(head)
                 )
-            else:
-                return LoadedCatalog(state, Origin.SNAPSHOT, pointer)
-        return None
-
-    def from_log(self, head: CatalogHead) -> LoadedCatalog | None:
-        """The catalog from the log alone; None when its beginning was removed or an entry cannot be read."""
-        try:
-            return LoadedCatalog(self._up_to(head, CatalogState(0, CatalogIndex())), Origin.LOG)
-        except UnusableCatalog as error:
-            _logger.info("catalog_log_incomplete", extra={"cause": error.cause, "reason": str(error)})
-            return None
-
-    def from_scan(self, head: CatalogHead) -> LoadedCatalog:
-        """The catalog from the files in the bucket, which are at least as new as `head`, then the log.
-
-        An entry of the log that cannot be read is left out with an error: there is nothing left to fall back to.
-        """
-        # Imported here: a process that loads a snapshot needs no parser.
-        from knowledge.services.bucket_scan import scan
-
-        entries = scan(self._objects, self._base, max_document_bytes=self._max_document_bytes)
-        return LoadedCatalog(
-            self.caught_up(CatalogState(head.version, CatalogIndex(entries)), skip_unreadable=True), Origin.SCAN
-        )
+            except UnusableCatalog:
+                before, head = head, self._log.head()
+                if head.snapshots == before.snapshots:
+                    raise
+                # Compaction has overtaken this: what it published meanwhile is newer than what it removed.
 
     def caught_up(self, state: CatalogState, *, skip_unreadable: bool = False) -> CatalogState:
         """`state` with everything that was committed after it; one read when nothing was.
@@ -112,6 +89,40 @@ class CatalogSource:
                 _logger.error("catalog_entry_unreadable", extra={"version": change.version, "reason": change.problem})
         latest = {path: entry for change in changes for path, entry in change.entries.items() if self._base.holds(path)}
         return CatalogState(changes[-1].version, state.index.changed(latest))
+
+    def _from_snapshot(self, head: CatalogHead) -> LoadedCatalog | None:
+        """The catalog from the newest snapshot that is whole and that the log goes on from; None without one."""
+        for pointer in head.snapshots:
+            try:
+                state = self._up_to(head, self._snapshots.read(pointer))
+            except UnusableCatalog as error:
+                _logger.warning(
+                    "catalog_snapshot_unusable",
+                    extra={"key": pointer.key, "cause": error.cause, "reason": str(error)},
+                )
+            else:
+                return LoadedCatalog(head, state, Origin.SNAPSHOT, pointer)
+        return None
+
+    def _from_log(self, head: CatalogHead) -> LoadedCatalog | None:
+        """The catalog from the log alone; None when its beginning was removed or an entry cannot be read."""
+        try:
+            return LoadedCatalog(head, self._up_to(head, CatalogState(0, CatalogIndex())), Origin.LOG)
+        except UnusableCatalog as error:
+            _logger.info("catalog_log_incomplete", extra={"cause": error.cause, "reason": str(error)})
+            return None
+
+    def _from_scan(self, head: CatalogHead) -> LoadedCatalog:
+        """The catalog from the files in the bucket, which are at least as new as `head`, then the log.
+
+        An entry of the log that cannot be read is left out with an error: there is nothing left to fall back to.
+        """
+        # Imported here: a process that loads a snapshot needs no parser.
+        from knowledge.services.bucket_scan import scan
+
+        entries = scan(self._objects, self._base, max_document_bytes=self._max_document_bytes)
+        state = CatalogState(head.version, CatalogIndex(entries))
+        return LoadedCatalog(head, self.caught_up(state, skip_unreadable=True), Origin.SCAN)
 
     def _up_to(self, head: CatalogHead, state: CatalogState) -> CatalogState:
         """As `caught_up`; what comes last in the log must be there too."""

@@ -8,7 +8,7 @@ from typing import Final
 
 from knowledge.domain.document import KnowledgeBasePath
 from knowledge.errors import Conflict
-from knowledge.ports import CatalogHead, CatalogLog, ObjectStore, SnapshotPointer
+from knowledge.ports import CatalogLog, ObjectStore, SnapshotPointer
 from knowledge.services.catalog_snapshots import CatalogSnapshots
 from knowledge.services.catalog_source import CatalogSource
 
@@ -72,14 +72,14 @@ class Compaction:
         newest = head.snapshots[0].version if head.snapshots else 0
         result = CompactionResult(newest, head.version - newest)
         if head.version > 0 and (result.changes >= least_changes or least_changes <= 1):
-            result = self._compacted(head, result)
+            result = self._compacted(result)
         result = replace(result, elapsed_ms=round((time.perf_counter() - started) * 1000))
         _logger.info("catalog_compacted", extra=asdict(result))
         return result
 
-    def _compacted(self, head: CatalogHead, result: CompactionResult) -> CompactionResult:
-        loaded = self._source.from_snapshot(head) or self._source.from_log(head) or self._source.from_scan(head)
-        state, used = loaded.state, loaded.snapshot
+    def _compacted(self, result: CompactionResult) -> CompactionResult:
+        loaded = self._source.load(from_log=True)
+        head, state, used = loaded.head, loaded.state, loaded.snapshot
         result = replace(result, source=str(loaded.origin), document_count=len(state.index))
         if used is not None and used == head.snapshots[0] and used.version == state.version:
             return self._cleared(head.snapshots, result)
