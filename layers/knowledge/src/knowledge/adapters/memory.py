@@ -97,8 +97,7 @@ class MemoryDocumentRegistry:
         records.sort(key=lambda record: record.file_path)
         start = bisect_right(records, after, key=lambda record: record.file_path)
         page = records[start : start + limit]
-        more = start + limit < len(records)
-        return DocumentPage(tuple(page), page_cursor.encode(page[-1]) if more else None)
+        return DocumentPage(tuple(page), page_cursor.encode(page[-1]) if start + limit < len(records) else None)
 
     def head(self) -> CatalogHead:
         """See CatalogLog."""
