@@ -156,13 +156,17 @@ def test_maintenance_compacts_the_log_and_a_new_lookup_function_starts_from_the_
     assert loaded == ["snapshot", "snapshot"], "the cold one, and the warm one that the log no longer goes back to"
 
 
-def test_every_hour_maintenance_makes_one_read_while_the_log_is_short(aws: SimpleNamespace) -> None:
+def test_every_hour_maintenance_does_nothing_while_the_log_is_short_and_no_pass_unfinished(
+    aws: SimpleNamespace,
+) -> None:
     load("upload")(form_event({"category": "api"}, ("1.md", markdown("ERR_1").encode())))
     template = yaml_parse((ROOT / "template.yaml").read_text())
     hourly = template["Resources"]["MaintenanceFunction"]["Properties"]["Events"]["Hourly"]["Properties"]
     answer = load("maintenance")(json.loads(hourly["Input"]))
-    assert {name: figures["is_written"] for name, figures in answer.items()} == {"compact_long_log": False}
+    assert answer.keys() == {"compact_long_log", "reconcile_unfinished"}
+    assert (answer["compact_long_log"]["is_written"], answer["reconcile_unfinished"]["documents"]) == (False, 0)
     assert "Contents" not in aws.s3.list_objects_v2(Bucket=BUCKET, Prefix="_index/catalog/")
+    assert "Contents" not in aws.s3.list_objects_v2(Bucket=BUCKET, Prefix="_index/reconcile.json")
 
 
 def test_a_task_that_fails_does_not_keep_the_others_from_running_and_fails_the_invocation(
@@ -184,6 +188,24 @@ def test_a_task_that_fails_does_not_keep_the_others_from_running_and_fails_the_i
 def test_a_task_that_does_not_exist_is_refused_before_any_other_is_begun(aws: SimpleNamespace) -> None:
     with pytest.raises(InvalidInput, match="'compct'; there are compact, compact_long_log, calibrate"):
         load("maintenance")({"tasks": ["compact", "compct"]})
+
+
+def test_maintenance_finds_a_file_whose_delete_marker_was_removed_B10(aws: SimpleNamespace) -> None:
+    indexer, maintenance, lookup = load("indexer"), load("maintenance"), load("lookup")
+    key = "knowledge_base/文档/部署 指南+1.md"
+    aws.s3.put_object(Bucket=BUCKET, Key=key, Body=markdown("ERR_77").encode())
+    indexer({"Records": [dropped(key)]})
+    marker = aws.s3.delete_object(Bucket=BUCKET, Key=key)["VersionId"]
+    indexer({"Records": [dropped(key)]})
+    assert ask(lookup, "ERR_77")["found"] is False
+    aws.s3.delete_object(Bucket=BUCKET, Key=key, VersionId=marker)
+    answer = json.loads(json.dumps(maintenance({"tasks": ["reconcile"]})))
+    assert answer.keys() == {"reconcile"}
+    assert answer["reconcile"]["differences"] == {"not_indexed": 1}
+    assert (answer["reconcile"]["repaired"], answer["reconcile"]["documents"]) == (1, 1)
+    assert ask(lookup, "ERR_77")["primary"]["source"] == key
+    assert maintenance({"tasks": ["reconcile_unfinished"]}) == {"reconcile_unfinished": answer["reconcile"]}
+    assert maintenance({"tasks": ["reconcile"]})["reconcile"]["differences"] == {}
 
 
 def test_the_authorizer_knows_the_token_by_its_hash_in_the_table(aws: SimpleNamespace) -> None:

@@ -320,6 +320,18 @@ def test_a_pass_that_runs_out_of_time_goes_on_where_it_stopped(world: World) -> 
     assert counts(world.reconcile(later=LATER).resume()) == ({Kind.VECTORS_UNOWNED: 3}, 3)
 
 
+def test_without_leave_to_begin_only_an_unfinished_pass_goes_on(world: World) -> None:
+    fill(world)
+    assert world.reconcile().resume(begin=False).documents == 0
+    assert world.objects.stat(KEY) is None
+    assert world.reconcile(clock=lambda: 1.0).resume(deadline=0.0).finished_at is None
+    through = world.reconcile().resume(begin=False)
+    assert (counts(through), through.documents) == (({}, 0), 6)
+    world.reset_counts()
+    assert world.reconcile().resume(begin=False) == through
+    assert world.objects.calls + world.registry.calls + world.vectors.calls == {"read": 1}
+
+
 def test_what_was_saved_and_cannot_be_read_begins_anew(world: World) -> None:
     fill(world)
     world.objects.put(KEY, b'{"report": 1}', content_type="application/json")

@@ -138,25 +138,31 @@ def test_only_the_upload_function_can_put_a_document_and_only_delete_can_delete_
     assert may("s3:DeleteObject") == {"delete"}
 
 
-def test_maintenance_writes_nothing_but_notes_snapshots_and_the_catalog_log(functions: Json, resources: Json) -> None:
+def test_maintenance_writes_nothing_but_what_is_derived_from_the_files(functions: Json, resources: Json) -> None:
     writing = ("s3:Put*", "s3:Delete*", "dynamodb:*Put*", "dynamodb:*Update*", "dynamodb:*Delete*", "dynamodb:*Write*")
     statements = [
         statement
         for statement in _statements(functions, resources, "maintenance")
         if any(fnmatch.fnmatch(action, pattern) for action in _list(statement["Action"]) for pattern in writing)
     ]
-    assert [statement["Resource"].get("Fn::Sub") for statement in statements] == [
-        "${Bucket.Arn}/_index/vectors.notes/*",
-        "${Bucket.Arn}/_index/catalog/*",
-        None,
-    ]
-    assert statements[-1]["Condition"] == {"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": ["CATALOG"]}}
+    objects, items = statements
+    assert objects["Resource"] == {"Fn::Sub": "${Bucket.Arn}/_index/*"}
+    assert items["Resource"] == {"Fn::GetAtt": ["Table", "Arn"]}
+    assert items["Condition"] == {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["DOC#*", "CATALOG"]}}
 
 
-def test_maintenance_does_everything_once_a_day_and_looks_at_the_log_every_hour(resources: Json) -> None:
+def test_maintenance_may_do_with_documents_what_the_indexer_may(functions: Json, resources: Json) -> None:
+    """It repairs through the same code, and lists records beside that; it has no part in the queue."""
+    following = {action for action in _actions(functions, resources, "indexer") if not action.startswith("sqs:")}
+    assert _actions(functions, resources, "maintenance") == following | {"dynamodb:BatchWriteItem"}
+    indexes = [str(s["Resource"]) for s in _statements(functions, resources, "maintenance") if "/index/" in str(s)]
+    assert indexes == ["{'Fn::Sub': '${Table.Arn}/index/listing'}"]
+
+
+def test_maintenance_does_everything_once_a_day_and_every_hour_what_cannot_wait(resources: Json) -> None:
     rules = [resource["Properties"] for resource in resources.values() if resource["Type"] == "AWS::Events::Rule"]
     schedules = {rule["ScheduleExpression"]: rule["Targets"][0].get("Input") for rule in rules}
-    assert schedules == {"rate(1 day)": None, "rate(1 hour)": '{"tasks": ["compact_long_log"]}'}
+    assert schedules == {"rate(1 day)": None, "rate(1 hour)": '{"tasks": ["compact_long_log", "reconcile_unfinished"]}'}
     assert all("MaintenanceFunction" in str(rule["Targets"]) for rule in rules)
 
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from knowledge.services.compaction import Compaction
     from knowledge.services.converge import Converger
     from knowledge.services.documents import Documents
+    from knowledge.services.reconcile import Reconcile
     from knowledge.services.reindex import Reindex
 
 # An upload answers before the gateway gives up (29 s) and the function ends (28 s), with time for the stores.
@@ -146,7 +147,14 @@ def maintenance() -> "MaintenanceServices":
 
     settings = MaintenanceSettings.from_env(os.environ)
     _configure_logging(settings)
-    return MaintenanceServices(partial(_calibration, settings), partial(_compaction, settings))
+    return MaintenanceServices(
+        partial(_calibration, settings), partial(_compaction, settings), partial(_reconcile, settings)
+    )
+
+
+def reconcile(environment: Mapping[str, str]) -> "Reconcile":
+    """For the program that shows a person how the stores differ; `environment` is the maintenance function's."""
+    return _reconcile(MaintenanceSettings.from_env(environment))
 
 
 def _calibration(settings: KnowledgeSettings) -> "Calibration":
@@ -165,6 +173,15 @@ def _compaction(settings: KnowledgeSettings) -> "Compaction":
 
     log = DynamoCatalogLog(_dynamodb_client(), settings.table_name)
     return Compaction(_objects(settings), log, settings.base, max_document_bytes=settings.max_document_bytes)
+
+
+def _reconcile(settings: DocumentSettings) -> "Reconcile":
+    from knowledge.services.reconcile import Reconcile
+
+    objects, registry = _objects(settings), _registry(settings)
+    embedder, vectors = semantics(settings, objects)
+    converger = _converger(settings, objects, registry, embedder, vectors)
+    return Reconcile(objects, registry, converger, vectors, settings.base, embedder=embedder.name)
 
 
 def _configure_logging(settings: Settings) -> None:

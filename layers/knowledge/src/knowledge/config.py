@@ -142,5 +142,5 @@ class LookupSettings(KnowledgeSettings):
     """How long a lookup waits for the semantic tier."""
 
 
-class MaintenanceSettings(KnowledgeSettings):
-    """Of the function that calibrates."""
+class MaintenanceSettings(DocumentSettings):
+    """Of the function that calibrates, compacts and reconciles."""

@@ -1,6 +1,6 @@
 """Maintenance, by schedule or by hand: the tasks that the event names, all of them when it names none.
 
-    {"tasks": ["calibrate", "compact"]}
+    {"tasks": ["calibrate", "compact", "reconcile"]}
 
 A task that fails does not keep the others from running; the invocation fails after the last one.
 """
@@ -15,12 +15,15 @@ from typing import Any
 from knowledge.errors import InvalidInput
 from knowledge.services.calibration import Calibration
 from knowledge.services.compaction import LONG_LOG, Compaction
+from knowledge.services.reconcile import Reconcile
 
 _logger = logging.getLogger(__name__)
 
-# What an invocation needs after the last look at the clock: a query that was just begun, and the notes.
+# What an invocation needs after the last look at the clock: a query or a document that was just begun, and the notes.
 # Source: own choice; a query takes under a second, a call to S3 that is tried again up to five.
 _RESERVED_S = 8.0
+# What is done when the event names nothing; the other tasks do nothing unless there is need.
+_EVERY_DAY = ("compact", "calibrate", "reconcile")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,7 @@ class MaintenanceServices:
 
     calibration: Callable[[], Calibration]
     compaction: Callable[[], Compaction]
+    reconcile: Callable[[], Reconcile]
 
 
 def build_handler(build: Callable[[], MaintenanceServices]) -> Callable[[dict[str, Any], Any], dict[str, Any]]:
@@ -36,22 +40,25 @@ def build_handler(build: Callable[[], MaintenanceServices]) -> Callable[[dict[st
     services = functools.cache(build)
     calibration = functools.cache(lambda: services().calibration())
     compaction = functools.cache(lambda: services().compaction())
-    # In the order in which they run. Only who asks for it by name gets what is no task of every day.
-    tasks: Mapping[str, Callable[[float], Any]] = {
-        "compact": lambda _: compaction().compact(),
-        "compact_long_log": lambda _: compaction().compact(least_changes=LONG_LOG),
-        "calibrate": lambda deadline: calibration().calibrate(deadline=deadline),
+    reconcile = functools.cache(lambda: services().reconcile())
+    # In the order in which they run; the last one takes what is left of the time.
+    tasks: Mapping[str, Callable[[float], Mapping[str, Any]]] = {
+        "compact": lambda _: asdict(compaction().compact()),
+        "compact_long_log": lambda _: asdict(compaction().compact(least_changes=LONG_LOG)),
+        "calibrate": lambda deadline: asdict(calibration().calibrate(deadline=deadline)),
+        "reconcile": lambda deadline: reconcile().resume(deadline=deadline).as_json(),
+        "reconcile_unfinished": lambda deadline: reconcile().resume(deadline=deadline, begin=False).as_json(),
     }
 
     def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
         deadline = time.monotonic() + context.get_remaining_time_in_millis() / 1000 - _RESERVED_S
-        names = event.get("tasks", [name for name in tasks if name != "compact_long_log"])
+        names = event.get("tasks", _EVERY_DAY)
         if unknown := [name for name in names if name not in tasks]:
             raise InvalidInput(f"there is no task {unknown[0]!r}; there are {', '.join(tasks)}", field="tasks")
         answer, failures = {}, []
         for name in [name for name in tasks if name in names]:
             try:
-                answer[name] = asdict(tasks[name](deadline))
+                answer[name] = tasks[name](deadline)
             except Exception as error:  # the outermost loop over independent tasks
                 _logger.exception("maintenance_task_failed", extra={"task": name})
                 failures.append((name, error))

@@ -80,14 +80,19 @@ class Reconcile:
         self._clock = clock
         self._saved = ProgressStore(objects)
 
-    def resume(self, *, deadline: float = math.inf) -> Report:
+    def resume(self, *, deadline: float = math.inf, begin: bool = True) -> Report:
         """The pass that stopped last goes on, or a new one begins; until `deadline`, where the next call goes on.
+
+        Without `begin` no new one begins, and the report is that of the last one. That costs one read.
 
         Raises:
             DependencyUnavailable: a store did not list what it holds; what was done is kept.
         """
         saved = self._saved.load()
-        progress = saved if saved and saved.report.finished_at is None else Progress.begun(self._now(), saved)
+        is_through = saved is None or saved.report.finished_at is not None
+        progress = Progress.begun(self._now(), saved) if saved is None or (is_through and begin) else saved
+        if is_through and not begin:
+            return progress.report
         for _ in self._saving(progress, self._steps(progress, deadline, repair=True)):
             pass
         return progress.report
