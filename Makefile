@@ -64,6 +64,10 @@ invoke: .venv/$(MADE)  ## call one handler in this process: FUNCTION=lookup (EVE
 reindex: .venv/$(MADE) $(CLOUD_ENVS)  ## build the local cloud's index anew and change over (CHANGED=1, SETTINGS="EMBEDDER=...")
 	@$(LOCAL_CLOUD) exec --port $(PORT) .venv/bin/python -m tools.reindex $(if $(CHANGED),--changed) $(SETTINGS)
 
+.PHONY: doctor
+doctor: .venv/$(MADE) $(CLOUD_ENVS)  ## how bucket, table, queue, catalog and vectors are, and where they differ (FIX=1: repair)
+	@$(LOCAL_CLOUD) exec --port $(PORT) .venv/bin/python -m tools.doctor $(if $(FIX),--fix)
+
 .PHONY: sam-local
 sam-local: .venv/$(MADE) $(ENVS)/sam/$(MADE)  ## run one function in Lambda's container: FUNCTION=lookup (EVENT=events/lookup.json)
 	@$(LOCAL_CLOUD) sam-local "$(FUNCTION)" "$(EVENT)"

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from knowledge.entrypoints.maintenance import MaintenanceServices
     from knowledge.entrypoints.read_http import ReadServices
     from knowledge.entrypoints.s3_events import IndexerServices
-    from knowledge.ports import DocumentRegistry, Embedder, ObjectStore, RebuildableVectorStore
+    from knowledge.ports import CatalogLog, DocumentRegistry, Embedder, ObjectStore, RebuildableVectorStore
     from knowledge.services.authentication import Authentication
     from knowledge.services.calibration import Calibration
     from knowledge.services.compaction import Compaction
@@ -155,6 +155,13 @@ def maintenance() -> "MaintenanceServices":
 def reconcile(environment: Mapping[str, str]) -> "Reconcile":
     """For the program that shows a person how the stores differ; `environment` is the maintenance function's."""
     return _reconcile(MaintenanceSettings.from_env(environment))
+
+
+def catalog_log(environment: Mapping[str, str]) -> "CatalogLog":
+    """For the same program."""
+    from knowledge.adapters.dynamodb_catalog_log import DynamoCatalogLog
+
+    return DynamoCatalogLog(_dynamodb_client(), MaintenanceSettings.from_env(environment).table_name)
 
 
 def _calibration(settings: KnowledgeSettings) -> "Calibration":
