@@ -218,8 +218,8 @@ class MemoryVectorStore:
     def generations(self, *, after: DocId | None = None) -> Iterator[tuple[DocId, Generation]]:
         """See RebuildableVectorStore."""
         with self._place.lock:
-            stored = sorted(self._place.indices.get(self._embedder, _MemoryIndex()).stored)
-        return (identity for identity in stored if after is None or identity[0] > after)
+            stored = self._place.indices.get(self._embedder, _MemoryIndex()).stored
+            return iter(sorted(identity for identity in stored if identity[0] > (after or "")))
 
     def remove_others(self) -> None:
         """See RebuildableVectorStore."""
@@ -246,12 +246,11 @@ def _dot(left: Vector, right: Vector) -> float:
     return math.fsum(a * b for a, b in zip(left, right, strict=True))
 
 
+@dataclass(slots=True)
 class MemoryEventQueue:
     """EventQueue over a list."""
 
-    def __init__(self) -> None:
-        """An empty queue."""
-        self.bodies: list[str] = []
+    bodies: list[str] = field(default_factory=list)
 
     def put_again(self, body: str) -> None:
         """See EventQueue."""
