@@ -8,7 +8,7 @@ at. It only looks; with --fix every difference is repaired, for which the creden
 import argparse
 import logging
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import boto3
@@ -54,13 +54,11 @@ def main() -> int:
             examined("dead letters", lambda: dead_letters("DeadLetterQueue")),
             examined("catalog", lambda: catalog(log.head())),
         ]
-        report = _followed(reconcile.run(repair=options.fix), total=_count(settings["TABLE_NAME"]))
+        report = followed(reconcile.run(repair=options.fix), total=_count(settings["TABLE_NAME"]))
     except (KnowledgeError, ConfigError, ClientError, BotoCoreError) as error:
         print(f"{error}\nThe stores could not be compared.", file=sys.stderr)
         return 1
-    findings += [documents(report), vectors(report)]
-    show(findings, report, is_fixing=options.fix)
-    return 0 if all(finding.is_well for finding in findings) and not report.unrepaired else 1
+    return told([*findings, documents(report), vectors(report)], report, is_fixing=options.fix)
 
 
 def examined(part: str, look: Callable[[], tuple[bool, str]]) -> Finding:
@@ -122,12 +120,17 @@ def vectors(report: Report) -> Finding:
     return Finding("vectors", is_well=True, text=text)
 
 
-def show(findings: Iterable[Finding], report: Report, *, is_fixing: bool) -> None:
-    """Prints a line for each part, then the differences."""
+def told(findings: Sequence[Finding], report: Report, *, is_fixing: bool) -> int:
+    """Prints a line for each part, then the differences; the exit code, 1 when something is wrong."""
     parts = Table(box=None, show_header=False, pad_edge=False)
     for finding in findings:
         parts.add_row(finding.part, "[green]well[/]" if finding.is_well else "[red]WRONG[/]", _plain(finding.text))
     _console.print(parts)
+    _tell_differences(report, is_fixing=is_fixing)
+    return 0 if all(finding.is_well for finding in findings) and not report.unrepaired else 1
+
+
+def _tell_differences(report: Report, *, is_fixing: bool) -> None:
     count = sum(report.differences.values())
     if not count:
         _console.print(f"\n{report.documents:,} documents were compared: no differences.")
@@ -150,7 +153,7 @@ def _plain(text: str) -> str:
     return text.replace("[", r"\[")
 
 
-def _followed(reports: Iterator[Report], *, total: int) -> Report:
+def followed(reports: Iterator[Report], *, total: int) -> Report:
     """The last of the reports; shows how far they are."""
     with Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("comparing", total=total)
