@@ -18,7 +18,7 @@ from knowledge.adapters.memory import MemoryDocumentRegistry
 from knowledge.adapters.s3 import S3ObjectStore
 from knowledge.domain.document import KnowledgeBasePath, KnowledgeEntry
 from knowledge.domain.text import normalise
-from knowledge.retrieval.keyword_index import KeywordIndex
+from knowledge.retrieval.catalog_index import CatalogIndex
 from knowledge.services.catalog import KnowledgeIndex
 from tests.bench.documents import entries, markdown_of, queries
 
@@ -62,7 +62,7 @@ def plain_scan(documents: list[KnowledgeEntry]) -> Callable[[str], list[str]]:
 def test_matching_against_the_plain_scan(count: int) -> None:
     documents = entries(count)
     started = time.perf_counter()
-    index = KeywordIndex(documents)
+    index = CatalogIndex(documents)
     built_s = time.perf_counter() - started
     median, worst = percentiles_us(index.match, queries(2_000, count))
     scan_median, _ = percentiles_us(plain_scan(documents), queries(30, count))
@@ -77,11 +77,12 @@ def test_memory_of_a_thousand_documents() -> None:
     documents = entries(1_000)
     gc.collect()
     tracemalloc.start()
-    index = KeywordIndex([KnowledgeEntry(e.file_path, e.title, e.keywords, e.summary) for e in documents])
+    index = CatalogIndex([KnowledgeEntry(e.file_path, e.title, e.keywords, e.summary) for e in documents])
     traced = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
     # The automaton lives outside Python's allocator; its serialised form is as large as what it holds.
-    automaton = len(index._automaton.serialize()) if index._automaton else 0
+    automata = (layer.index.automaton for layer in index._layers.all)
+    automaton = sum(len(automaton.serialize()) for automaton in automata if automaton)
     texts = [text for e in documents for text in (e.file_path, e.title, *e.keywords, e.summary or "")]
     strings = sum(sys.getsizeof(text) for text in texts)
     total = traced + automaton + strings

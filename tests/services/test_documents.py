@@ -413,7 +413,7 @@ def test_a_dropped_file_that_is_too_large_is_failed_and_in_no_tier() -> None:
     assert record is not None
     assert record.status is DocumentStatus.FAILED
     world.index.load()
-    assert world.index.entries == ()
+    assert not world.index.entries
 
 
 def test_unchanged_content_costs_two_calls_and_writes_nothing_B08(world: World) -> None:

@@ -1,128 +1,165 @@
-"""The exact tier's matcher: one Aho-Corasick pass over the query, whatever the number of documents."""
+"""The keywords of some documents: one Aho-Corasick pass over a query finds those inside it, whatever their number."""
 
 from array import array
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
+from itertools import chain
 
 from daachorse import CharwiseDoubleArrayAhoCorasick
 
 from knowledge.domain.document import KnowledgeEntry
-from knowledge.domain.text import is_word_character, normalise
+from knowledge.domain.text import is_encodable, is_word_character, normalise
+from knowledge.retrieval.packed_entries import PackedEntries
+from knowledge.retrieval.packed_texts import PackedTexts
 from knowledge.retrieval.weak_keywords import is_weak
+from knowledge.retrieval.word_starts import WordStarts, joins
 
 # Source: specification D10 and design section 5: a keyword may contain the query from two characters on.
 _MIN_PARTIAL_CHARS = 2
+# One byte for each keyword: what a weak one has in place of a count, and how far is counted.
+WEAK = 255
+_MAX_COUNTED = 254
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
-    """One document that the query hit, and by which of its keywords (normalised)."""
-
-    entry: KnowledgeEntry
-    inside: tuple[str, ...]
-    """Keywords found inside the query, the one equal to it included; longest first."""
-    containing: tuple[str, ...]
-    """Keywords that contain the query."""
-    weak: bool
-    """True when nothing it was hit by could decide alone: function words, single characters, the front of a word."""
-
-    @property
-    def specificity(self) -> tuple[bool, int, int]:
-        """Sorts the most specific match first; ties stay in index order under a stable sort."""
-        longest = len(self.inside[0]) if self.inside else 0
-        return self.weak, -longest, -len(self.inside) - len(self.containing)
-
-
 class KeywordIndex:
-    """An immutable index over the keywords of documents. Order everywhere is key order, the order of a scan."""
+    """Immutable. A document is known by its place in `entries`, a keyword by its place in `keywords`."""
 
-    def __init__(self, entries: Iterable[KnowledgeEntry]) -> None:
-        """Index `entries`; at most one for each path, in any order. O(total length of keywords)."""
-        self.entries = tuple(sorted(entries, key=lambda entry: entry.file_path))
-        postings: dict[str, array[int]] = {}
-        for position, entry in enumerate(self.entries):
-            for keyword in dict.fromkeys(map(normalise, entry.keywords)):
-                if keyword:
-                    postings.setdefault(keyword, array("I")).append(position)
-        self._keywords = list(postings)
-        self._postings = list(postings.values())
-        self._automaton = CharwiseDoubleArrayAhoCorasick(self._keywords) if self._keywords else None
-        self._longest = max(map(len, self._keywords), default=0)
-        # Every keyword on a line of its own: finding those that contain the query is one pass of str.find.
-        self._lines = "\n" + "\n".join(self._keywords) + "\n"
-        self._line_starts = array("I")
-        start = 1
-        for keyword in self._keywords:
-            self._line_starts.append(start)
-            start += len(keyword) + 1
+    entries: PackedEntries
+    keywords: PackedTexts
+    """Every keyword once, normalised, in no order that matters."""
+    automaton: CharwiseDoubleArrayAhoCorasick | None
+    """None when there are no keywords."""
+    word_starts: WordStarts
+    ends: "array[int]"
+    """0, then where the documents of each keyword end in `documents`."""
+    documents: "array[int]"
+    """The documents of the first keyword, ascending, then those of the second one, and so on."""
+    inside_others: bytes
+    """For each keyword: how many documents have longer ones with this inside and not itself, at most 254; WEAK for one
+    that says too little anyway."""
+    longest: int
+    """Length of the longest keyword in characters."""
 
-    def __len__(self) -> int:
-        """Number of documents."""
-        return len(self.entries)
-
-    def match(self, query: str) -> tuple[Match, ...]:
-        """Every document whose keyword the query contains, or that has a keyword containing the query, in key order."""
-        text = normalise(query)
-        hits: dict[int, tuple[list[str], list[str], list[bool]]] = {}
-        for keyword_id in dict.fromkeys(self._inside(text)):
-            keyword = self._keywords[keyword_id]
-            weak = is_weak(keyword)
-            for position in self._postings[keyword_id]:
-                inside, _, weaknesses = hits.setdefault(position, ([], [], []))
-                inside.append(keyword)
-                weaknesses.append(weak)
-        query_is_weak = is_weak(text)
-        for keyword_id, whole_words in self._containing(text):
-            for position in self._postings[keyword_id]:
-                _, containing, weaknesses = hits.setdefault(position, ([], [], []))
-                containing.append(self._keywords[keyword_id])
-                weaknesses.append(query_is_weak or not whole_words)
-        return tuple(
-            Match(
-                entry=self.entries[position],
-                inside=tuple(sorted(inside, key=lambda keyword: (is_weak(keyword), -len(keyword)))),
-                containing=tuple(containing),
-                weak=all(weaknesses),
-            )
-            for position, (inside, containing, weaknesses) in sorted(hits.items())
+    @classmethod
+    def of(cls, entries: Iterable[KnowledgeEntry]) -> "KeywordIndex":
+        """The index of `entries`, at most one for each path, in any order."""
+        ordered = sorted(entries, key=lambda entry: entry.file_path)
+        documents_by_keyword: dict[str, array[int]] = {}
+        for place, entry in enumerate(ordered):
+            for keyword in matchable(entry.keywords):
+                documents_by_keyword.setdefault(keyword, array("I")).append(place)
+        ends, documents = array("I", [0]), array("I")
+        for places in documents_by_keyword.values():
+            documents.extend(places)
+            ends.append(len(documents))
+        keywords = PackedTexts.of(documents_by_keyword)
+        automaton = automaton_of(keywords)
+        return cls(
+            entries=PackedEntries.of(ordered),
+            keywords=keywords,
+            automaton=automaton,
+            word_starts=WordStarts.of(keywords),
+            ends=ends,
+            documents=documents,
+            inside_others=_count_inside_others(documents_by_keyword, automaton),
+            longest=max(map(len, documents_by_keyword), default=0),
         )
 
-    def _inside(self, text: str) -> Iterator[int]:
-        """Ids of the keywords inside `text`, on word boundaries where the keyword's edge is a word character."""
-        if self._automaton is None or not text:
-            return
-        for start, end, keyword_id in self._automaton.find_overlapping(text):
-            if not _goes_on(text, start - 1, start) and not _goes_on(text, end, end - 1):
-                yield keyword_id
+    def documents_of(self, keywords: Collection[int]) -> Iterator[int]:
+        """The documents that declare any of the keywords, once for each of them."""
+        starts = map(self.ends.__getitem__, keywords)
+        ends = map(self.ends.__getitem__, (keyword + 1 for keyword in keywords))
+        return chain.from_iterable(map(self.documents.__getitem__, map(slice, starts, ends)))
 
-    def _containing(self, text: str) -> Iterator[tuple[int, bool]]:
-        """Ids of longer keywords that contain `text` from the start of a word, and whether it ends with a word too.
+    def inside(self, text: str) -> dict[str, int]:
+        """The keywords inside `text`, on word boundaries where the keyword's edge is a word character."""
+        return _inside(text, self.automaton)
+
+    def containing(self, text: str) -> tuple[set[int], set[int]]:
+        """The longer keywords with `text` in them from a word's start: those where it ends one too, and the others.
 
         Inside a keyword `_` parts words, so that `timeout` finds `ERR_TIMEOUT`.
         """
-        if not _MIN_PARTIAL_CHARS <= len(text) <= self._longest:
-            return
-        lines, whole_by_keyword = self._lines, dict[int, bool]()
-        found = lines.find(text)
-        while found >= 0:
-            after = found + len(text)
-            is_equal = lines[found - 1] == "\n" and lines[after] == "\n"
-            if not is_equal and not _joins(lines[found - 1], text[0]):
-                keyword_id = bisect_right(self._line_starts, found) - 1
-                whole = not _joins(text[-1], lines[after])
-                whole_by_keyword[keyword_id] = whole_by_keyword.get(keyword_id, False) or whole
-            found = lines.find(text, found + 1)
-        yield from whole_by_keyword.items()
+        whole, cut = set[int](), set[int]()
+        if _MIN_PARTIAL_CHARS <= len(text) < self.longest:
+            for after, _, owners in self.word_starts.followed_by(text):
+                (cut if joins(text[-1], after) else whole).update(owners)
+        if whole:
+            whole.discard(self._equal_to(text))
+        return whole, cut - whole
+
+    def count_inside_others(self, keyword: str, hidden: Set[int], most: int) -> int:
+        """`inside_others` of any strong keyword, without the `hidden` documents; counted no further than `most`."""
+        equal = self._equal_to(keyword)
+        if equal >= 0 and not (hidden and self.inside_others[equal]):
+            return min(self.inside_others[equal], most)
+        left_out = hidden | set(self.documents_of((equal,))) if equal >= 0 else hidden
+        counted = set[int]()
+        for after, places, owners in self.word_starts.followed_by(keyword):
+            if is_word_character(keyword[-1]) and is_word_character(after):
+                continue
+            for place, owner in zip(places, owners, strict=True):
+                if owner != equal and self._is_inside(keyword, place, owner):
+                    counted.update(document for document in self.documents_of((owner,)) if document not in left_out)
+                    if len(counted) >= most:
+                        return most
+        return len(counted)
+
+    def _equal_to(self, text: str) -> int:
+        """The keyword that is `text`, or -1."""
+        found = self.automaton.find_overlapping(text) if self.automaton else ()
+        return next((keyword for start, end, keyword in found if end - start == len(text)), -1)
+
+    def _is_inside(self, text: str, place: int, keyword: int) -> bool:
+        longer = self.keywords[keyword]
+        start = len(self.keywords.block[self.keywords.start_of(keyword) : place].decode())
+        return not _is_cut(longer, start, start + len(text))
 
 
-def primary_order(matches: Iterable[Match]) -> list[Match]:
-    """The same matches, most specific first.
+def matchable(keywords: Iterable[str]) -> list[str]:
+    """`keywords` as they are matched: normalised, each once, without those that no query can hold."""
+    return [keyword for keyword in dict.fromkeys(map(normalise, keywords)) if keyword and is_encodable(keyword)]
 
-    The longest keyword inside the query leads, so one equal to it before all; then keywords that contain it; then
-    the most keywords; weak ones last; ties in index order. Source: design section 5.
-    """
-    return sorted(matches, key=lambda match: match.specificity)
+
+def automaton_of(keywords: Iterable[str]) -> CharwiseDoubleArrayAhoCorasick | None:
+    """The automaton that finds `keywords`, each by its place."""
+    listed = list(keywords)
+    return CharwiseDoubleArrayAhoCorasick(listed) if listed else None
+
+
+def contains(keyword: str, text: str) -> bool:
+    """True when `keyword` is longer than `text` and holds it from the start of a word, as `containing` finds it."""
+    found = keyword.find(text) if _MIN_PARTIAL_CHARS <= len(text) < len(keyword) else -1
+    while found > 0 and joins(keyword[found - 1], text[0]):
+        found = keyword.find(text, found + 1)
+    return found >= 0
+
+
+def _inside(text: str, automaton: CharwiseDoubleArrayAhoCorasick | None) -> dict[str, int]:
+    found = automaton.find_overlapping(text) if automaton else ()
+    return {text[start:end]: keyword for start, end, keyword in found if not _is_cut(text, start, end)}
+
+
+def _count_inside_others(
+    documents_by_keyword: Mapping[str, "array[int]"], automaton: CharwiseDoubleArrayAhoCorasick | None
+) -> bytes:
+    documents = list(documents_by_keyword.values())
+    others: dict[int, set[int]] = {}
+    for longer, text in enumerate(documents_by_keyword):
+        for keyword in _inside(text, automaton).values():
+            if keyword != longer:
+                others.setdefault(keyword, set()).update(documents[longer])
+    counts = bytearray(WEAK if is_weak(keyword) else 0 for keyword in documents_by_keyword)
+    for keyword, found in others.items():
+        if counts[keyword] != WEAK:
+            counts[keyword] = min(len(found.difference(documents[keyword])), _MAX_COUNTED)
+    return bytes(counts)
+
+
+def _is_cut(text: str, start: int, end: int) -> bool:
+    """True when a word or number goes on before `start` or after `end`."""
+    return _goes_on(text, start - 1, start) or _goes_on(text, end, end - 1)
 
 
 def _goes_on(text: str, outside: int, edge: int) -> bool:
@@ -136,7 +173,3 @@ def _goes_on(text: str, outside: int, edge: int) -> bool:
         return True
     beyond = 2 * outside - edge
     return text[edge].isdigit() and text[outside] in ".," and 0 <= beyond < len(text) and text[beyond].isdigit()
-
-
-def _joins(left: str, right: str) -> bool:
-    return left != "_" != right and is_word_character(left) and is_word_character(right)

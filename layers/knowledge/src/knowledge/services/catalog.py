@@ -11,7 +11,7 @@ from knowledge.domain.text import decode_head
 from knowledge.errors import AccessRefused, CorruptState, DependencyUnavailable, UnusableCatalog
 from knowledge.ports import CatalogLog, ObjectStore
 from knowledge.retrieval.catalog_index import CatalogIndex
-from knowledge.retrieval.keyword_index import Match
+from knowledge.retrieval.matches import Matches
 from knowledge.services.catalog_snapshots import CatalogState
 from knowledge.services.catalog_source import CatalogSource
 
@@ -116,9 +116,9 @@ class KnowledgeIndex:
             current = self._state or CatalogState(0, CatalogIndex())
             self._state = CatalogState(current.version, current.index.changed({entry.file_path: entry}))
 
-    def match(self, query: str) -> Sequence[Match]:
+    def match(self, query: str) -> Matches:
         """The documents the query hits and by what, in key order; empty while not loaded."""
-        return self._state.index.match(query) if self._state else ()
+        return (self._state.index if self._state else CatalogIndex()).match(query)
 
     def exact_match(self, query: str) -> list[KnowledgeEntry]:
         """The documents the query hits, in key order; an empty list when there are none."""

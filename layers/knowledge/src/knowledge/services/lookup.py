@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass, field, replace
@@ -13,7 +13,7 @@ from knowledge.domain.text import is_encodable, normalise
 from knowledge.errors import CorruptState, DependencyUnavailable, InvalidQuery, KnowledgeError
 from knowledge.parsing.frontmatter import FrontmatterParser
 from knowledge.parsing.sections import headings, section
-from knowledge.retrieval.keyword_index import Match, primary_order
+from knowledge.retrieval.matches import Matches
 from knowledge.retrieval.relevance import confidence_in_an_answer
 from knowledge.services.catalog import KnowledgeIndex
 from knowledge.services.semantic import Ranking, SemanticSearch
@@ -31,9 +31,16 @@ class _Trace:
     """What happened during one lookup, for `explain` and the log."""
 
     failures: list[TierFailure] = field(default_factory=list)
-    matches: Sequence[Match] = ()
+    matches: Matches | None = None
+    gone: set[str] = field(default_factory=set)
+    """Paths among `matches` whose file was no longer there."""
     ranking: Ranking | None = None
     timings_ms: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def exact_hit_count(self) -> int:
+        """How many documents that are there the exact tier found."""
+        return len(self.matches or ()) - len(self.gone)
 
     @property
     def semantic_hit_count(self) -> int:
@@ -91,7 +98,7 @@ class Lookup:
         primary = self._exact(query, trace)
         supplement = None
         if primary is None or primary.confidence is not Confidence.HIGH:
-            _logger.debug("semantic_tier_called", extra={"match_count": len(trace.matches)})
+            _logger.debug("semantic_tier_called", extra={"match_count": trace.exact_hit_count})
             supplement = self._supplement(query, trace)
         answer = LookupAnswer(primary, supplement, tuple(trace.failures))
         if primary and (section_title is not None or include_sections):
@@ -100,7 +107,7 @@ class Lookup:
             "lookup_answered",
             extra={
                 "found": answer.found,
-                "exact_hits": len(trace.matches),
+                "exact_hits": trace.exact_hit_count,
                 "semantic_hits": trace.semantic_hit_count,
                 "degraded": [tier.value for tier in answer.degraded],
                 "elapsed_ms": round(sum(trace.timings_ms.values()), 3),
@@ -123,24 +130,23 @@ class Lookup:
         finally:
             trace.timings_ms[Tier.EXACT] = _ms(self._clock() - started)
 
-    def _primary(self, matches: Sequence[Match], trace: _Trace) -> Primary | None:
+    def _primary(self, matches: Matches, trace: _Trace) -> Primary | None:
         """The most specific match whose file can be read; one whose file is gone is no match."""
-        _logger.debug("exact_tier_matched", extra={"paths": [match.entry.file_path for match in matches[:10]]})
-        remaining = list(matches)
-        for match in primary_order(matches):
-            trace.matches = remaining
+        trace.matches = matches
+        if _logger.isEnabledFor(logging.DEBUG):
+            _logger.debug("exact_tier_matched", extra={"paths": [match.entry.file_path for match in matches[:10]]})
+        for match in matches.most_specific_first():
+            path = match.entry.file_path
             try:
-                content = self._index.read_document(match.entry.file_path)
+                content = self._index.read_document(path)
             except DependencyUnavailable as error:
-                _logger.error("document_not_read", extra={"path": match.entry.file_path, "reason": str(error)})
+                _logger.error("document_not_read", extra={"path": path, "reason": str(error)})
                 trace.failures.append(_failure(Tier.EXACT, error))
                 return None
             if content is not None:
-                certain = len(remaining) == 1 and not match.weak
-                confidence = Confidence.HIGH if certain else Confidence.LOW
-                return Primary(content, match.entry.file_path, confidence)
-            remaining = [other for other in remaining if other is not match]
-        trace.matches = ()
+                certain = trace.exact_hit_count == 1 and not match.weak
+                return Primary(content, path, Confidence.HIGH if certain else Confidence.LOW)
+            trace.gone.add(path)
         return None
 
     def _supplement(self, query: str, trace: _Trace) -> Supplement | None:
@@ -210,7 +216,8 @@ def _explanation(trace: _Trace) -> Mapping[str, object]:
                 "keywords_containing_query": list(match.containing),
                 "weak": match.weak,
             }
-            for match in primary_order(trace.matches)
+            for match in (trace.matches.most_specific_first() if trace.matches else ())
+            if match.entry.file_path not in trace.gone
         ],
         "semantic": [
             {

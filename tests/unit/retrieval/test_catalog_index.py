@@ -4,19 +4,19 @@ from hypothesis import strategies as st
 
 from knowledge.domain.document import KnowledgeEntry
 from knowledge.domain.text import is_word_character, normalise
-from knowledge.retrieval.keyword_index import KeywordIndex, primary_order
+from knowledge.retrieval.catalog_index import CatalogIndex
 
 
-def index_of(**keywords_by_path: list[str]) -> KeywordIndex:
-    return KeywordIndex(KnowledgeEntry(path, path, tuple(keywords)) for path, keywords in keywords_by_path.items())
+def index_of(**keywords_by_path: list[str]) -> CatalogIndex:
+    return CatalogIndex(KnowledgeEntry(path, path, tuple(keywords)) for path, keywords in keywords_by_path.items())
 
 
-def paths(index: KeywordIndex, query: str) -> list[str]:
+def paths(index: CatalogIndex, query: str) -> list[str]:
     return [match.entry.file_path for match in index.match(query)]
 
 
-def ranked(index: KeywordIndex, query: str) -> list[str]:
-    return [match.entry.file_path for match in primary_order(index.match(query))]
+def ranked(index: CatalogIndex, query: str) -> list[str]:
+    return [match.entry.file_path for match in index.match(query).most_specific_first()]
 
 
 def test_a_query_that_contains_a_keyword_matches_D10() -> None:
@@ -129,7 +129,7 @@ def test_the_front_of_a_word_matches_weakly_and_its_middle_not_at_all() -> None:
     index = index_of(a=["configuration"])
     (match,) = index.match("config")
     assert match.weak
-    assert index.match("figuration") == ()
+    assert not index.match("figuration")
 
 
 def test_underscores_part_words_when_a_keyword_contains_the_query() -> None:
@@ -142,7 +142,7 @@ def test_blank_keywords_never_match() -> None:
 
 
 def test_an_empty_index_matches_nothing() -> None:
-    assert KeywordIndex(()).match("anything") == ()
+    assert CatalogIndex(()).match("anything")[:] == []
 
 
 _LETTERS = st.text(alphabet="ab_1 支付-.,A", min_size=0, max_size=8)
@@ -150,7 +150,7 @@ _LETTERS = st.text(alphabet="ab_1 支付-.,A", min_size=0, max_size=8)
 
 @given(keywords=st.lists(_LETTERS, max_size=6), query=_LETTERS)
 def test_the_automaton_finds_what_the_plain_scan_finds(keywords: list[str], query: str) -> None:
-    index = KeywordIndex(KnowledgeEntry(f"{n}", "t", (keyword,)) for n, keyword in enumerate(keywords))
+    index = CatalogIndex(KnowledgeEntry(f"{n}", "t", (keyword,)) for n, keyword in enumerate(keywords))
     text = normalise(query)
     found = {match.entry.file_path for match in index.match(query) if match.inside}
     assert found == {f"{n}" for n, keyword in enumerate(keywords) if _occurs(normalise(keyword), text)}

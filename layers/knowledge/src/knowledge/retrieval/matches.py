@@ -1,0 +1,103 @@
+"""What a query hit. Documents are counted and ranked without being looked at; a Match is made when it is asked for."""
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from typing import NamedTuple, overload
+
+from knowledge.domain.document import KnowledgeEntry
+from knowledge.retrieval.keyword_index import contains, matchable
+from knowledge.retrieval.layers import Layers
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """One document that the query hit, and by which of its keywords (normalised)."""
+
+    entry: KnowledgeEntry
+    inside: tuple[str, ...]
+    """Keywords found inside the query, the one equal to it included; those that can decide first, then the longest."""
+    containing: tuple[str, ...]
+    """Keywords that contain the query."""
+    weak: bool
+    """True when nothing it was hit by could decide alone: function words, single characters, the front of a word, and
+    keywords that many other documents have inside longer ones."""
+
+
+class Hit(NamedTuple):
+    """Some keywords of a layer that the query hit in the same way."""
+
+    weak: bool
+    """True when they cannot decide alone."""
+    inside_chars: int
+    """Length of the keyword inside the query; 0 for those that contain it."""
+    layer: int
+    keywords: Collection[int]
+
+    @property
+    def rank(self) -> tuple[bool, int]:
+        """The most specific first."""
+        return self.weak, -self.inside_chars
+
+
+class Matches(Sequence[Match]):
+    """The documents that a query hit, in key order. Immutable."""
+
+    def __init__(self, layers: Layers, text: str, inside: Mapping[str, bool], hits: Sequence[Hit]) -> None:
+        """`text` is the query, normalised; `inside` says of each keyword inside it whether it is weak."""
+        self._layers = layers
+        self._text = text
+        self._inside = inside
+        self._hits = hits
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    @overload
+    def __getitem__(self, index: int) -> Match: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Match]: ...
+    def __getitem__(self, index: int | slice) -> Match | Sequence[Match]:
+        if isinstance(index, slice):
+            return [self._match(number) for number in self._numbers[index]]
+        return self._match(self._numbers[index])
+
+    def most_specific_first(self) -> Iterator[Match]:
+        """The same matches by rank, each made when its turn comes.
+
+        The longest keyword inside the query leads, so one equal to it before all; then keywords that contain it; then
+        the most keywords; weak ones last; ties in index order. Source: design section 5.
+        """
+        keyword_counts = Counter(chain.from_iterable(self._documents.values()))
+        seen = set[int]()
+        for documents in self._documents.values():
+            ordered = self._layers.in_key_order(set(documents) - seen)
+            ordered.sort(key=keyword_counts.__getitem__, reverse=True)
+            seen.update(ordered)
+            yield from map(self._match, ordered)
+
+    @cached_property
+    def _documents(self) -> dict[tuple[bool, int], list[int]]:
+        """By rank, the most specific first; a document is there once for each of its keywords."""
+        documents: dict[tuple[bool, int], list[int]] = {}
+        for hit in sorted(self._hits, key=lambda hit: hit.rank):
+            documents.setdefault(hit.rank, []).extend(self._layers.documents_of(hit.layer, hit.keywords))
+        return documents
+
+    @cached_property
+    def _numbers(self) -> list[int]:
+        return self._layers.in_key_order(set(chain.from_iterable(self._documents.values())))
+
+    @cached_property
+    def _certain(self) -> set[int]:
+        return set(chain.from_iterable(documents for (weak, _), documents in self._documents.items() if not weak))
+
+    def _match(self, number: int) -> Match:
+        entry = self._layers.entry(number)
+        keywords = matchable(entry.keywords)
+        inside = [keyword for keyword in keywords if keyword in self._inside]
+        inside.sort(key=lambda keyword: (self._inside[keyword], -len(keyword)))
+        containing = tuple(keyword for keyword in keywords if contains(keyword, self._text))
+        return Match(entry, tuple(inside), containing, number not in self._certain)
