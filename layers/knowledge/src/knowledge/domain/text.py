@@ -6,8 +6,13 @@ import unicodedata
 
 # Unicode general category Cf (format characters: zero-width space and joiners, byte order mark, soft hyphen, direction
 # marks) and the variation selectors are invisible, so two texts that look the same must match whether they hold them
-# or not. Source: Unicode Standard, chapter 23, and UTS #51 for emoji presentation selectors.
-_VARIATION_SELECTORS = frozenset(chr(code) for code in range(0xFE00, 0xFE10))
+# or not. Source: Unicode Standard 16, chapter 23 and DerivedGeneralCategory.txt, and UTS #51 for emoji presentation
+# selectors.
+_INVISIBLE = re.compile(
+    "[\u00ad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064"
+    "\u2066-\u206f\ufe00-\ufe0f\ufeff\ufff9-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0001\U000e0020-\U000e007f]"
+)
 
 # Scripts written without blanks between words, where a keyword may touch its neighbours: Thai, Lao, Myanmar and Khmer,
 # Kana, Bopomofo, the Han blocks, and Hangul, whose particles are glued to the noun. Source: UAX #29, section 4,
@@ -18,7 +23,8 @@ _UNSPACED = re.compile(
     "\U00020000-\U0003ffff]"
 )
 # A blank on either side of such a character is a matter of taste: `支付 API` and `支付API`, `雾凇 词库` and `雾凇词库`.
-_GAP = re.compile(rf"(?<={_UNSPACED.pattern}) | (?={_UNSPACED.pattern})")
+# The blank comes first in the pattern, so that a text without any is passed over at once.
+_GAP = re.compile(rf" (?:(?={_UNSPACED.pattern})|(?<={_UNSPACED.pattern} ))")
 
 # Characters that people take for the ASCII one and NFKC leaves alone. Source: Unicode, names list: hyphens, dashes and
 # the minus sign; single and double quotation marks.
@@ -29,6 +35,7 @@ _LOOKALIKES = str.maketrans(
         **dict.fromkeys("\u201c\u201d\u201e\u201f", '"'),
     }
 )
+_LOOKALIKE = re.compile(f"[{''.join(map(chr, _LOOKALIKES))}]")
 
 
 def normalise(text: str) -> str:
@@ -40,9 +47,11 @@ def normalise(text: str) -> str:
     """
     if text.isascii():
         return " ".join(text.casefold().split())
-    visible = "".join(char for char in text if unicodedata.category(char) != "Cf" and char not in _VARIATION_SELECTORS)
+    visible = _INVISIBLE.sub("", text)
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", visible).casefold())
-    return _GAP.sub("", " ".join(folded.translate(_LOOKALIKES).split()))
+    if _LOOKALIKE.search(folded):
+        folded = folded.translate(_LOOKALIKES)
+    return _GAP.sub("", " ".join(folded.split()))
 
 
 def decode_head(head: bytes) -> str | None:
