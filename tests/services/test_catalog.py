@@ -145,3 +145,24 @@ def test_read_document_gives_2000_characters_and_an_ellipsis_D12(world: World, l
 def test_a_missing_file_is_logged_as_an_error_and_none_D12(world: World, caplog: pytest.LogCaptureFixture) -> None:
     assert world.index.read_document("knowledge_base/none.md", 2000) is None
     assert [record.levelname for record in caplog.records] == ["ERROR"]
+
+
+def test_who_scans_while_a_file_is_away_for_a_moment_without_an_event_knows_it_all_the_same_B10(world: World) -> None:
+    key = "knowledge_base/api/errors.md"
+    world.upload("api/errors.md", markdown("ERR_77"))
+    world.objects.delete(key)
+    world.index.load()
+    world.objects.delete_version(key, world.objects.version_ids(key)[-1])
+    world.converger.converge(key)
+    assert world.ask("ERR_77").primary is not None
+
+
+def test_who_scans_a_version_that_is_taken_back_does_not_answer_by_its_keywords(world: World) -> None:
+    key = "knowledge_base/api/errors.md"
+    world.upload("api/errors.md", markdown("ERR_77"))
+    world.drop(key, markdown("ERR_78"))
+    world.index.load()
+    world.objects.delete_version(key, world.objects.version_ids(key)[-1])
+    world.converger.converge(key)
+    assert world.ask("ERR_77").primary is not None
+    assert world.ask("ERR_78").primary is None
