@@ -11,6 +11,8 @@ import boto3
 import httpx
 import pytest
 
+from tests.e2e.product import Product, new_product
+
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
@@ -24,7 +26,6 @@ class Stack:
     api: httpx.Client
     s3: "S3Client"
     bucket: str
-    table: str
     dropped: set[str] = field(default_factory=set)
     uploaded: set[str] = field(default_factory=set)
 
@@ -79,9 +80,14 @@ def stack() -> Iterator[Stack]:
     token = (LOCAL / "token").read_text().strip()
     headers = {"Authorization": f"Bearer {token}"}
     with httpx.Client(base_url=outputs["ApiUrl"], headers=headers, timeout=60.0) as api:
-        stack = Stack(api, boto3.client("s3"), outputs["BucketName"], outputs["TableName"])
+        stack = Stack(api, boto3.client("s3"), outputs["BucketName"])
         yield stack
         for doc_id in stack.uploaded:
             api.delete(f"/documents/{doc_id}")
         for key in stack.dropped:
             stack.s3.delete_object(Bucket=stack.bucket, Key=key)
+
+
+@pytest.fixture
+def product() -> Product:
+    return new_product()

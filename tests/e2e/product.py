@@ -7,15 +7,17 @@ model. Every service that is built has clients of its own, as every execution en
 import json
 import os
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
 from typing import Any, TypeVar
 from unittest.mock import patch
 from uuid import uuid4
 
 import boto3
+from samtranslator.yaml_helper import yaml_parse
 
 from knowledge import bootstrap
 from knowledge.adapters.embedded_vectors import EmbeddedVectorStore
@@ -24,7 +26,10 @@ from knowledge.config import KnowledgeSettings
 from knowledge.entrypoints import s3_events
 from knowledge.entrypoints.read_http import ReadServices
 from knowledge.ports import DocumentRegistry, Embedder, ObjectStore, RebuildableVectorStore, Vector
+from knowledge.services.compaction import Compaction
 from knowledge.services.documents import Documents
+from knowledge.services.reconcile import Reconcile
+from knowledge.services.reconcile_progress import Report
 from tests.entrypoints.events import Context
 
 PREFIX = "knowledge_base/"
@@ -63,6 +68,7 @@ class Product:
     before_send: BeforeSend = lambda **_: None
     """Called with every request of the services that are built from now on."""
     before_embedding: BeforeEmbedding = lambda: None
+    _session: Any = field(default_factory=boto3.session.Session)
 
     def documents(self) -> Documents:
         """What uploads and deletes."""
@@ -81,6 +87,24 @@ class Product:
             return [failure["itemIdentifier"] for failure in handler(event, Context())["batchItemFailures"]]
 
         return handle
+
+    def compaction(self) -> Compaction:
+        """What writes the catalog down."""
+        return self._built(lambda: bootstrap.maintenance().compaction())
+
+    def reconcile(self) -> Report:
+        """One pass at a time when nobody is at work any more: what no record names may go at once."""
+        documents, (registry, vectors) = self.documents(), self.stores()
+        reconcile = Reconcile(
+            documents._objects,
+            registry,
+            documents._converger,
+            vectors,
+            documents._base,
+            embedder=HashingEmbedder().name,
+            settled_after=timedelta(0),
+        )
+        return reconcile.resume()
 
     def stores(self) -> tuple[DocumentRegistry, RebuildableVectorStore]:
         """What is indexed, and the vectors there are."""
@@ -102,14 +126,17 @@ class Product:
             embedder = WatchedEmbedder(self.before_embedding)
             return embedder, EmbeddedVectorStore(objects, embedder=embedder.name)
 
-        session = boto3.session.Session()
-        session.events.register("before-send", self.before_send)
-        with (
-            patch.dict(os.environ, self.environment),
-            patch.object(bootstrap, "semantics", semantics),
-            patch.object(boto3, "DEFAULT_SESSION", session),
-        ):
-            yield
+        # Each client takes a copy of what is registered while it is made.
+        self._session.events.register("before-send", self.before_send)
+        try:
+            with (
+                patch.dict(os.environ, self.environment),
+                patch.object(bootstrap, "semantics", semantics),
+                patch.object(boto3, "DEFAULT_SESSION", self._session),
+            ):
+                yield
+        finally:
+            self._session.events.unregister("before-send", self.before_send)
 
     def deliver(self, handle: Callable[[dict[str, Any]], list[str]]) -> int:
         """One batch of the queue goes to the indexer as Lambda does it; returns how many messages it held."""
@@ -141,30 +168,16 @@ class Product:
         pages = self.s3.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=PREFIX)
         return {item["Key"]: item["ETag"].strip('"') for page in pages for item in page.get("Contents", ())}
 
-    def counted(self) -> Counter[str]:
-        """Counts every request of the services that are built from now on, by operation."""
-        counts: Counter[str] = Counter()
-        self.before_send = lambda event_name, **_: counts.update([event_name.split(".")[-1]])
-        return counts
 
-
-def made_in(table: str) -> Product:
-    """A product over empty stores; its table and queue are like those of the deployed stack, whose table is given."""
+def new_product() -> Product:
+    """A product over empty stores; its table is that of template.yaml."""
     clients: Any = boto3
     s3, dynamodb, sqs = clients.client("s3"), clients.client("dynamodb"), clients.client("sqs")
     name = f"proof-{uuid4().hex[:16]}"
-    deployed = dynamodb.describe_table(TableName=table)["Table"]
-    indexes = [
-        {part: index[part] for part in ("IndexName", "KeySchema", "Projection")}
-        for index in deployed["GlobalSecondaryIndexes"]
-    ]
-    dynamodb.create_table(
-        TableName=name,
-        BillingMode="PAY_PER_REQUEST",
-        AttributeDefinitions=deployed["AttributeDefinitions"],
-        KeySchema=deployed["KeySchema"],
-        GlobalSecondaryIndexes=indexes,
-    )
+    template = yaml_parse((Path(__file__).parents[2] / "template.yaml").read_text(encoding="utf-8"))
+    (table,) = [item for item in template["Resources"].values() if item["Type"] == "AWS::DynamoDB::Table"]
+    wanted = ("BillingMode", "AttributeDefinitions", "KeySchema", "GlobalSecondaryIndexes")
+    dynamodb.create_table(TableName=name, **{part: table["Properties"][part] for part in wanted})
     dead_url = sqs.create_queue(QueueName=f"{name}-dead")["QueueUrl"]
     dead = sqs.get_queue_attributes(QueueUrl=dead_url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
     anybody = {"Effect": "Allow", "Principal": "*", "Action": "sqs:SendMessage", "Resource": "*"}

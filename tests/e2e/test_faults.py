@@ -1,8 +1,8 @@
 """Whatever fails, the stores agree afterwards, and with a plain dict: nothing is lost, nothing double.
 
 Eight threads, each with its own instances of the product and its own documents, upload, drop, delete, copy and look up,
-while every tenth call to AWS and every tenth embedding fails. The bucket's events are delivered meanwhile, by two
-indexers that meet the same faults, and to the same documents.
+while every tenth call to AWS and every tenth embedding fails. Meanwhile two indexers follow the bucket's events and the
+log is compacted, through the same faults. Then the faults end, the queue runs dry, and the stores are reconciled once.
 
 FAULT_OPERATIONS says how many operations, SEED which faults: the seed that is printed makes the same run again, as far
 as threads allow.
@@ -13,8 +13,9 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import md5
 
@@ -25,14 +26,13 @@ from botocore.retries.standard import ExponentialBackoff
 from knowledge.domain.document import DocumentStatus, doc_id_for
 from knowledge.domain.lookup import Tier
 from knowledge.errors import DependencyUnavailable, KnowledgeError, NotFound
-from tests.e2e.conftest import Stack
 from tests.e2e.faults import Faults
-from tests.e2e.product import PREFIX, Product, made_in
+from tests.e2e.product import PREFIX, Product
 from tests.services.world import ADMIN, READER, markdown
 
 pytestmark = pytest.mark.e2e
 OPERATIONS = int(os.environ.get("FAULT_OPERATIONS", "600"))
-THREADS, DOCUMENTS_EACH, SHARE = 8, 5, 0.1
+THREADS, INDEXERS, DOCUMENTS_EACH, SHARE = 8, 2, 5, 0.1
 SHARED = tuple(f"shared-{number}.md" for number in range(3))
 
 
@@ -174,18 +174,13 @@ def keyword_of(content: str) -> str:
 @pytest.fixture
 def seed() -> int:
     chosen = int(os.environ.get("SEED") or random.SystemRandom().randrange(10**6))
-    print(f"\nSEED={chosen} FAULT_OPERATIONS={OPERATIONS} makes this run again")
+    print(f"\nSEED={chosen} FAULT_OPERATIONS={OPERATIONS} makes this run again", flush=True)
     return chosen
 
 
 @pytest.fixture
-def product(stack: Stack) -> Product:
-    return made_in(stack.table)
-
-
-def test_after_any_faults_all_stores_agree_with_a_plain_dict(
-    product: Product, seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def faults(seed: int, product: Product, monkeypatch: pytest.MonkeyPatch) -> Faults:
+    """What every service of the product that is built from now on will meet."""
     wait = ExponentialBackoff.delay_amount
     # The SDK's waits of seconds after throttling are cut short; what it does after them is the same.
     monkeypatch.setattr(ExponentialBackoff, "delay_amount", lambda self, context: wait(self, context) * 0.02)
@@ -196,47 +191,73 @@ def test_after_any_faults_all_stores_agree_with_a_plain_dict(
             raise DependencyUnavailable("embedder", "injected")
 
     product.before_send, product.before_embedding = faults, fail_embedding
-    writers = [Writer(product, n, random.Random(f"{seed}/{n}")) for n in range(THREADS)]  # noqa: S311 - repeatable
-    indexers = [product.indexer() for _ in range(2)]
-    done = threading.Event()
+    return faults
 
-    def write(writer: Writer) -> None:
-        threading.current_thread().name = f"writer-{writer.number}"
-        for _ in range(OPERATIONS // THREADS):
-            writer.step()
 
-    def follow(number: int) -> int:
+class Meanwhile:
+    """What goes on beside the writers until it is told to end: two indexers and the compaction of the log."""
+
+    def __init__(self, product: Product) -> None:
+        self._product = product
+        self._indexers = [product.indexer() for _ in range(INDEXERS)]
+        self._compaction = product.compaction()
+        self._end = threading.Event()
+        self.snapshots = 0
+
+    @contextmanager
+    def going_on(self) -> Iterator[None]:
+        """Inside, it does."""
+        with ThreadPoolExecutor(INDEXERS + 1) as threads:
+            work = [
+                *(threads.submit(self._follow, number) for number in range(INDEXERS)),
+                threads.submit(self._compact),
+            ]
+            try:
+                yield
+            finally:
+                self._end.set()
+        for one in work:
+            one.result()
+
+    def drain(self) -> None:
+        """The queue is empty: every message has been handled, or is given up."""
+        with ThreadPoolExecutor(INDEXERS) as threads:
+            list(threads.map(self._product.drain, self._indexers))
+
+    def _follow(self, number: int) -> None:
         threading.current_thread().name = f"indexer-{number}"
-        handled = 0
-        while not done.is_set():
-            count = product.deliver(indexers[number])
-            handled += count
-            time.sleep(0 if count else 0.05)
-        return handled
+        while not self._end.is_set():
+            if not self._product.deliver(self._indexers[number]):
+                time.sleep(0.05)
 
-    started = time.perf_counter()
-    with faults.on(), ThreadPoolExecutor(THREADS + len(indexers)) as threads:
-        followers = [threads.submit(follow, number) for number in range(len(indexers))]
-        try:
-            list(threads.map(write, writers))
-        finally:
-            done.set()
+    def _compact(self) -> None:
+        threading.current_thread().name = "compaction"
+        while not self._end.wait(0.5):
+            with suppress(KnowledgeError):
+                self.snapshots += self._compaction.compact().is_written
+
+
+def write(writer: Writer) -> None:
+    threading.current_thread().name = f"writer-{writer.number}"
+    for _ in range(OPERATIONS // THREADS):
+        writer.step()
+
+
+def test_after_any_faults_all_stores_agree_with_a_plain_dict(product: Product, faults: Faults, seed: int) -> None:
+    writers = [Writer(product, n, random.Random(f"{seed}/{n}")) for n in range(THREADS)]  # noqa: S311 - repeatable
+    meanwhile, started = Meanwhile(product), time.perf_counter()
+    with faults.on(), meanwhile.going_on(), ThreadPoolExecutor(THREADS) as threads:
+        list(threads.map(write, writers))
     counts = sum((writer.counts for writer in writers), Counter[str]())
-    print(f"{time.perf_counter() - started:.0f} s, operations {dict(counts)}")
-    print(f"faults {dict(faults.counts)}, messages handled {[follower.result() for follower in followers]}")
+    print(f"{time.perf_counter() - started:.0f} s: operations {dict(counts)}, faults {dict(faults.counts)}", flush=True)
     assert faults.counts.total() > OPERATIONS / 4
-    product.drain(product.indexer())
-    settle(product, [key_of(path) for writer in writers for path in writer.known] + [key_of(path) for path in SHARED])
+    meanwhile.drain()
+    report = product.reconcile()
+    print(f"{time.perf_counter() - started:.0f} s: {meanwhile.snapshots} snapshots were written; reconciled", end=" ")
+    print(f"{dict(report.differences)} of {report.documents} documents and {report.generations} generations")
+    assert (report.unrepaired, report.waiting, report.left_out) == (0, 0, None)
     model = {key_of(path): state.content for writer in writers for path, state in writer.known.items() if state.content}
     check(product, model, writers)
-    print(f"all stores agree after {time.perf_counter() - started:.0f} s")
-
-
-def settle(product: Product, paths: list[str]) -> None:
-    """Every path is looked at once more, as a reconciliation would."""
-    converger = product.documents()._converger
-    for path in paths:
-        assert converger.step(path).is_tidy
 
 
 def check(product: Product, model: dict[str, str], writers: list[Writer]) -> None:
@@ -251,18 +272,17 @@ def check(product: Product, model: dict[str, str], writers: list[Writer]) -> Non
     assert all(record.chunk_count == record.embedded_count for record in records)
     fresh = product.reader().lookup._index
     fresh.load()
+    product.compaction().compact()
     entries = {entry.file_path: entry.keywords for entry in fresh.entries}
     assert len(fresh.entries) == len(entries), "an entry is there twice"
     expected = {key: (keyword_of(text),) for key, text in model.items() if text.startswith("---")}
     assert {key: words for key, words in entries.items() if "/shared-" not in key} == expected
-    for writer in writers:
-        answer = writer.services.lookup.lookup_knowledge(READER, "anything")
-        assert not answer.degraded
-        assert list(writer.services.lookup._index.entries) == list(fresh.entries)
+    for lookup in (product.reader().lookup, *(writer.services.lookup for writer in writers)):
+        # Those that were there from the beginning, and one that starts from the snapshot written just now.
+        assert not lookup.lookup_knowledge(READER, "anything").degraded
+        assert list(lookup._index.entries) == list(fresh.entries)
     stored = list(vectors.generations())
     assert len(stored) == len(set(stored))
-    current = {(record.doc_id, record.generation) for record in records if record.generation}
-    assert set(stored) >= current, "vectors are lost"
+    assert set(stored) == {(record.doc_id, record.generation) for record in records if record.generation}
     for record in records:
         assert registry.read(record.doc_id).discarded == ()
-    print(f"{len(records)} documents, {len(set(stored) - current)} generations that nobody uses")
