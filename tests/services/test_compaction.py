@@ -510,6 +510,62 @@ def test_of_two_compactors_one_publishes_and_the_other_leaves_nothing_I08(world:
     assert list(cold(world).entries) == scanned(world)
 
 
+def test_an_object_that_another_compactor_may_be_about_to_publish_stays_I08(world: World) -> None:
+    world.compaction.compact()
+    upload(world, 4)
+    seen: list[int] = []
+
+    def meanwhile() -> None:
+        upload(world, 5)
+        world.compaction.compact()
+        seen.append(len(objects(world)))
+
+    world.registry.before["publish"] = meanwhile
+    assert not world.compaction.compact().is_written
+    assert (seen, len(objects(world))) == ([3], 2)
+
+
+def test_who_starts_while_compaction_replaces_everything_begins_again(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.compaction.compact()
+    caplog.set_level(logging.INFO)
+
+    def meanwhile() -> None:
+        for number in (4, 5, 6):
+            upload(world, number)
+            world.compaction.compact()
+
+    world.objects.before["read"] = meanwhile
+    index = cold(world)
+    assert list(index.entries) == scanned(world)
+    assert [event["cause"] for event in events(caplog, "catalog_snapshot_unusable")] == ["missing"]
+    assert [event["source"] for event in events(caplog, "catalog_loaded")] == ["snapshot"]
+
+
+def test_what_was_committed_while_another_lookup_loaded_anew_is_seen(world: World) -> None:
+    world.index.load()
+    upload(world, 4)
+    upload(world, 5)
+    del world.registry._adapter._log[3]
+    has_read, may_go_on, changes_after = threading.Event(), threading.Event(), world.registry._adapter.changes_after
+
+    def slow(version: int) -> Any:
+        changes = changes_after(version)
+        has_read.set()
+        may_go_on.wait(10)
+        return changes
+
+    world.index._is_outdated = True
+    world.registry._adapter.changes_after = slow
+    world.index.start_loading()
+    has_read.wait(10)
+    upload(world, 6)
+    threading.Timer(0.2, may_go_on.set).start()
+    world.index.refresh()
+    assert list(world.index.entries) == scanned(world)
+
+
 def keep_writing(world: World, writer: int) -> None:
     for number in range(15):
         world.upload(f"t{writer}/{number}.md", markdown(f"W{writer}_{number}"))
