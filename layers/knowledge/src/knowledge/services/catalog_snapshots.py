@@ -54,20 +54,9 @@ class CatalogSnapshots:
 
     def read(self, pointer: SnapshotPointer) -> CatalogState:
         """What the snapshot holds; one read. Raises UnusableCatalog."""
+        index = self._index_in(pointer)
         try:
-            stored = self._objects.read(pointer.key, max_bytes=pointer.size_bytes)
-        except AccessRefused as error:
-            raise UnusableCatalog("refused", str(error)) from error
-        if stored is None:
-            raise UnusableCatalog("missing", f"there is no {pointer.key}")
-        if (size := stored.info.size_bytes) != pointer.size_bytes or len(stored.body) != size:
-            raise UnusableCatalog("torn", f"{pointer.key} has {size} bytes and was written with {pointer.size_bytes}")
-        if hashlib.sha256(stored.body).hexdigest() != pointer.sha256:
-            raise UnusableCatalog("checksum", f"{pointer.key} is not what was written")
-        header, _, _ = stored.body[:_MAX_HEADER_BYTES].partition(b"\n")
-        self._check(header, pointer)
-        try:
-            return CatalogState(pointer.version, CatalogIndex.load(stored.body[len(header) + 1 :]))
+            return CatalogState(pointer.version, CatalogIndex.load(index))
         except CorruptState as error:
             raise UnusableCatalog("format", f"{pointer.key}: {error}") from error
 
@@ -97,6 +86,22 @@ class CatalogSnapshots:
         for key in old:
             self._objects.delete(key)
         return len(old)
+
+    def _index_in(self, pointer: SnapshotPointer) -> bytes:
+        """The index as it was dumped, after every check; alone, so that the whole object is not kept beside it."""
+        try:
+            stored = self._objects.read(pointer.key, max_bytes=pointer.size_bytes)
+        except AccessRefused as error:
+            raise UnusableCatalog("refused", str(error)) from error
+        if stored is None:
+            raise UnusableCatalog("missing", f"there is no {pointer.key}")
+        if (size := stored.info.size_bytes) != pointer.size_bytes or len(stored.body) != size:
+            raise UnusableCatalog("torn", f"{pointer.key} has {size} bytes and was written with {pointer.size_bytes}")
+        if hashlib.sha256(stored.body).hexdigest() != pointer.sha256:
+            raise UnusableCatalog("checksum", f"{pointer.key} is not what was written")
+        header, _, _ = stored.body[:_MAX_HEADER_BYTES].partition(b"\n")
+        self._check(header, pointer)
+        return stored.body[len(header) + 1 :]
 
     def _check(self, header: bytes, pointer: SnapshotPointer) -> None:
         try:
