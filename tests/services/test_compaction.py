@@ -14,8 +14,8 @@ import pytest
 from knowledge.domain.document import KnowledgeEntry, doc_id_for
 from knowledge.errors import AccessRefused, CorruptState, DependencyUnavailable
 from knowledge.ports import CatalogChange, SnapshotPointer
+from knowledge.services.bucket_scan import scan
 from knowledge.services.catalog import KnowledgeIndex
-from knowledge.services.catalog_source import CatalogSource
 from tests.services.world import ADMIN, World, markdown
 
 FOLDER = "_index/catalog/"
@@ -47,8 +47,7 @@ def cold(world: World) -> KnowledgeIndex:
 
 def scanned(world: World) -> list[KnowledgeEntry]:
     """What the files say."""
-    source = CatalogSource(world.objects, world.registry, world.base, max_document_bytes=world.max_document_bytes)
-    return list(source._from_scan(world.registry.head()).state.index.entries)
+    return list(scan(world.objects, world.base, max_document_bytes=world.max_document_bytes))
 
 
 def log_versions(world: World) -> list[int]:
@@ -369,6 +368,20 @@ def test_an_entry_that_cannot_be_read_takes_nothing_else_with_it_I08(
     assert world.compaction.compact().source == "scan"
     assert list(cold(world).entries) == scanned(world)
     assert [event["source"] for event in events(caplog, "catalog_loaded")] == ["snapshot"]
+
+
+@pytest.mark.parametrize("damage", ["unreadable", "missing"])
+def test_what_an_entry_said_that_cannot_be_read_is_taken_from_the_file_and_the_rest_from_the_log_I08(
+    world: World, damage: str
+) -> None:
+    world.upload("a/1.md", markdown("K_NEW"))
+    upload(world, 5)
+    world.drop("knowledge_base/a/1.md", markdown("K_NEWER"))
+    world.drop("knowledge_base/a/5.md", markdown("K_NOT_COMMITTED"))
+    changes = {"unreadable": [CatalogChange(4, {}, problem="LOG#000000000004 cannot be read")], "missing": []}
+    world.registry._adapter._log[3:4] = changes[damage]
+    keywords = {entry.file_path[-4:]: entry.keywords for entry in cold(world).entries}
+    assert keywords == {"1.md": ("K_NEWER",), "2.md": ("K_2",), "3.md": ("K_3",), "5.md": ("K_5",)}
 
 
 def test_an_entry_that_cannot_be_read_and_comes_during_a_scan_is_left_out_with_an_error(

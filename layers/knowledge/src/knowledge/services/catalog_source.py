@@ -115,24 +115,25 @@ class CatalogSource:
     def _from_scan(self, head: CatalogHead) -> LoadedCatalog:
         """The catalog from the files in the bucket, which are at least as new as `head`, then the log.
 
-        Where the log is whole it decides about every path it names: a file may be away, or replaced, for a moment that
-        ends without any event (a delete marker, or a newer version, is removed), and who scans just then would never
-        learn better. An entry of the log that cannot be read is left out with an error: there is nothing left to fall
-        back to.
+        The log decides about every path it names: a file may be away, or replaced, for a moment that ends without any
+        event (a delete marker, or a newer version, is removed), and who scans just then would never learn better. What
+        comes before an entry that is missing or cannot be read decides nothing, because that one may have named the
+        same path; the files are newer than it. One that is newer than `head` is left out with an error: there is
+        nothing left to fall back to.
         """
         # Imported here: a process that loads a snapshot needs no parser.
         from knowledge.services.bucket_scan import scan
 
         index = CatalogIndex(scan(self._objects, self._base, max_document_bytes=self._max_document_bytes))
-        try:
-            state = self._up_to(head, CatalogState(0, index), skip_unreadable=True)
-        except UnusableCatalog:
-            state = self.caught_up(CatalogState(head.version, index), skip_unreadable=True)
-        return LoadedCatalog(head, state, Origin.SCAN)
+        readable = {change.version for change in self._log.changes_after(0) if change.problem is None}
+        start = head.version
+        while start in readable:
+            start -= 1
+        return LoadedCatalog(head, self.caught_up(CatalogState(start, index), skip_unreadable=True), Origin.SCAN)
 
-    def _up_to(self, head: CatalogHead, state: CatalogState, *, skip_unreadable: bool = False) -> CatalogState:
+    def _up_to(self, head: CatalogHead, state: CatalogState) -> CatalogState:
         """As `caught_up`; what comes last in the log must be there too."""
-        state = self.caught_up(state, skip_unreadable=skip_unreadable)
+        state = self.caught_up(state)
         if state.version < head.version:
             raise UnusableCatalog("gap", f"the catalog log ends at version {state.version} and not at {head.version}")
         return state
