@@ -15,7 +15,6 @@ import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 from rich.console import Console
 from rich.progress import Progress
-from rich.table import Table
 
 from knowledge import bootstrap
 from knowledge.domain.document import DocumentStatus
@@ -76,10 +75,9 @@ def bucket(name: str) -> tuple[bool, str]:
 
 
 def table(name: str) -> tuple[bool, str]:
-    """Whether it can be used, with its indexes."""
-    described = boto3.client("dynamodb").describe_table(TableName=name)["Table"]
-    states = {described["TableStatus"], *(index["IndexStatus"] for index in described["GlobalSecondaryIndexes"])}
-    return states == {"ACTIVE"}, f"{name}: {', '.join(sorted(states))}"
+    """Whether it can be used."""
+    status = boto3.client("dynamodb").describe_table(TableName=name)["Table"]["TableStatus"]
+    return status == "ACTIVE", f"{name}: {status}"
 
 
 def queue(logical_id: str) -> tuple[bool, str]:
@@ -114,7 +112,7 @@ def vectors(report: Report) -> Finding:
     """Whether they could be compared, and what waits."""
     if report.left_out is not None:
         return Finding("vectors", is_well=False, text=report.left_out)
-    text = f"of {report.generations:,} documents"
+    text = f"{report.generations:,} generations"
     if report.waiting:
         text += f"; {report.waiting:,} more that no record names are removed when that is still so in an hour"
     return Finding("vectors", is_well=True, text=text)
@@ -122,10 +120,9 @@ def vectors(report: Report) -> Finding:
 
 def told(findings: Sequence[Finding], report: Report, *, is_fixing: bool) -> int:
     """Prints a line for each part, then the differences; the exit code, 1 when something is wrong."""
-    parts = Table(box=None, show_header=False, pad_edge=False)
     for finding in findings:
-        parts.add_row(finding.part, "[green]well[/]" if finding.is_well else "[red]WRONG[/]", _plain(finding.text))
-    _console.print(parts)
+        state = "[green]well[/]" if finding.is_well else "[red]WRONG[/]"
+        _console.print(f"{finding.part:13} {state}  {_plain(finding.text)}")
     _tell_differences(report, is_fixing=is_fixing)
     return 0 if all(finding.is_well for finding in findings) and not report.unrepaired else 1
 
