@@ -4,15 +4,19 @@ import itertools
 import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from knowledge.adapters.hashing_embedder import HashingEmbedder
 from knowledge.adapters.memory import MemoryVectorStore
-from knowledge.domain.document import Chunk, DocumentRecord, DocumentStatus, Generation, doc_id_for
+from knowledge.domain.document import Chunk, DocumentRecord, DocumentStatus, Generation, KnowledgeEntry, doc_id_for
 from knowledge.errors import DependencyUnavailable, InvalidInput
 from knowledge.ports import DocumentChange, EmbeddedChunk
+from knowledge.retrieval.catalog_index import CatalogIndex
+from knowledge.services.catalog_snapshots import CatalogSnapshots, CatalogState
+from knowledge.services.catalog_source import CatalogSource
 from knowledge.services.preparation import PIPELINE_VERSION
 from knowledge.services.reconcile_progress import KEY, Report
 from knowledge.services.reconcile_rules import Kind
@@ -81,6 +85,25 @@ def leave_vectors(world: World, topic: str, generation: str) -> None:
 
 def stored(world: World) -> set[tuple[str, str]]:
     return set(world.vectors.generations())
+
+
+def committed(world: World) -> CatalogState:
+    source = CatalogSource(world.objects, world.registry, world.base, max_document_bytes=world.max_document_bytes)
+    loaded = source.load_committed()
+    assert loaded is not None
+    return loaded.state
+
+
+def publish(world: World, state: CatalogState) -> None:
+    pointer = CatalogSnapshots(world.objects, world.base).write(state)
+    world.registry.publish([pointer], instead_of=world.registry.head().snapshots)
+
+
+def keywords_found(world: World) -> set[str]:
+    """By a process that starts now, among the topics and one that never was."""
+    world.index, world.lookup = world.instance()
+    world.index.load()
+    return {topic for topic in (*TOPICS, "ghost") if world.index.exact_match(f"what is ERR_{topic}")}
 
 
 def test_stores_that_agree_are_left_alone(world: World) -> None:
@@ -199,6 +222,49 @@ def test_vectors_seen_without_a_record_and_committed_since_are_kept(world: World
     assert seen[0].waiting == 1
     assert counts(world.reconcile(later=LATER).resume()) == ({}, 0)
     assert found_by_keyword(world, "badges") == path_of("tokens")
+
+
+def test_an_entry_that_the_snapshot_lost_or_holds_too_much_is_set_right(world: World) -> None:
+    fill(world)
+    # As a fault in a snapshot that nobody noticed would have it.
+    wrong = [entry for entry in committed(world).index.entries if entry.file_path != path_of("tokens")]
+    wrong = [replace(entry, title="Another") if entry.file_path == path_of("quotas") else entry for entry in wrong]
+    wrong.append(KnowledgeEntry(path_of("ghost"), "A ghost", ("ERR_ghost",)))
+    publish(world, CatalogState(world.registry.head().version, CatalogIndex(wrong)))
+    assert keywords_found(world) == {"invoices", "refunds", "webhooks", "quotas", "backups", "ghost"}
+    report = world.reconcile().resume()
+    assert counts(report) == ({Kind.CATALOG: 3}, 3)
+    assert {one.path for one in report.told} == {path_of(topic) for topic in ("tokens", "quotas", "ghost")}
+    assert keywords_found(world) == set(TOPICS)
+    assert counts(world.reconcile().resume()) == ({}, 0)
+
+
+def test_a_file_that_was_scanned_and_went_away_before_it_was_indexed_leaves_no_entry_for_good(world: World) -> None:
+    fill(world)
+    world.drop(path_of("ghost"), text_of("ghost"))
+    scanned = [*committed(world).index.entries, KnowledgeEntry(path_of("ghost"), "ghost", ("ERR_ghost",))]
+    publish(world, CatalogState(world.registry.head().version, CatalogIndex(scanned)))
+    world.objects.delete(path_of("ghost"))
+    assert world.converger.converge(path_of("ghost")) is None
+    assert "ghost" in keywords_found(world)
+    *_, look = world.reconcile().run(repair=False)
+    assert counts(look) == ({Kind.CATALOG: 1}, 0)
+    assert counts(world.reconcile().resume()) == ({Kind.CATALOG: 1}, 1)
+    assert keywords_found(world) == set(TOPICS)
+
+
+def test_what_is_committed_while_the_catalog_is_compared_is_no_difference(world: World) -> None:
+    fill(world)
+    world.registry.before["list"] = lambda: (world.upload("kb/new.md", text_of("new")), None)[1]
+    report = world.reconcile().resume()
+    assert (counts(report), report.documents) == (({}, 0), 7)
+
+
+def test_a_catalog_that_cannot_be_read_is_left_out(world: World) -> None:
+    fill(world)
+    world.registry.broken.add("head")
+    world.objects.delete(path_of("quotas"))
+    assert counts(world.reconcile().resume()) == ({Kind.GONE: 1}, 1)
 
 
 def test_a_document_that_stayed_unfinished_or_failed_is_tried_again(world: World) -> None:
@@ -390,7 +456,7 @@ def test_ten_thousand_documents_that_agree_cost_a_call_for_each_hundred() -> Non
     world.reset_counts()
     report = world.reconcile().resume()
     assert (counts(report), report.documents, report.generations) == (({}, 0), 10_000, 10_000)
-    assert world.registry.calls == {"list": 100, "generations": 100}
+    assert world.registry.calls == {"list": 100, "generations": 100, "head": 1, "changes_after": 1}
     # What was saved is read and written; a listing makes a call for each 1,000.
     assert world.objects.calls == {"read": 1, "list": 1, "put": 1}
     assert world.vectors.calls == {"notes": 1, "generations": 2}

@@ -14,6 +14,7 @@ from knowledge.domain.lookup import LookupAnswer
 from knowledge.errors import DependencyUnavailable
 from knowledge.ports import ChunkHit, Embedder, ObjectStore, VectorStore
 from knowledge.services.catalog import KnowledgeIndex
+from knowledge.services.catalog_source import CatalogSource
 from knowledge.services.compaction import Compaction
 from knowledge.services.converge import Converger
 from knowledge.services.document_reader import DocumentReader
@@ -111,6 +112,7 @@ class World:
             self.converger,
             self.vectors,
             self.base,
+            CatalogSource(self.objects, self.registry, self.base, max_document_bytes=self.max_document_bytes),
             embedder=self.embedder.name,
             settled_after=settled_after,
             now=lambda: datetime.now(UTC) + later,

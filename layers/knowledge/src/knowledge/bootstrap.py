@@ -183,12 +183,16 @@ def _compaction(settings: KnowledgeSettings) -> "Compaction":
 
 
 def _reconcile(settings: DocumentSettings) -> "Reconcile":
+    from knowledge.adapters.dynamodb_catalog_log import DynamoCatalogLog
+    from knowledge.services.catalog_source import CatalogSource
     from knowledge.services.reconcile import Reconcile
 
     objects, registry = _objects(settings), _registry(settings)
     embedder, vectors = semantics(settings, objects)
     converger = _converger(settings, objects, registry, embedder, vectors)
-    return Reconcile(objects, registry, converger, vectors, settings.base, embedder=embedder.name)
+    log = DynamoCatalogLog(_dynamodb_client(), settings.table_name)
+    catalog = CatalogSource(objects, log, settings.base, max_document_bytes=settings.max_document_bytes)
+    return Reconcile(objects, registry, converger, vectors, settings.base, catalog, embedder=embedder.name)
 
 
 def _configure_logging(settings: Settings) -> None:

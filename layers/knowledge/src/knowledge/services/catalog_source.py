@@ -71,6 +71,14 @@ class CatalogSource:
                     raise
                 # Compaction has overtaken this: what it published meanwhile is newer than what it removed.
 
+    def load_committed(self) -> LoadedCatalog | None:
+        """The catalog from the newest snapshot that can be used, else from the whole log; None where only a scan can.
+
+        Calls and errors as above.
+        """
+        head = self._log.head()
+        return self._from_snapshot(head) or self._from_log(head)
+
     def caught_up(self, state: CatalogState, *, skip_unreadable: bool = False) -> CatalogState:
         """`state` with everything that was committed after it; one read when nothing was.
 

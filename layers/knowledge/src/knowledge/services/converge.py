@@ -57,13 +57,18 @@ class Converger:
         return self.step(path, deadline=deadline, anew=anew).record
 
     def converge_all(
-        self, paths: Iterable[str], *, deadline: float = math.inf, lost: frozenset[Generation] = frozenset()
+        self,
+        paths: Iterable[str],
+        *,
+        deadline: float = math.inf,
+        anew: bool = False,
+        lost: frozenset[Generation] = frozenset(),
     ) -> Mapping[str, Outcome | Exception]:
         """As `converge` for each path; how each was left, or its error. A generation in `lost` is made again."""
         left: dict[str, Outcome | Exception] = {}
         for path in paths:
             try:
-                left[path] = self.step(path, deadline=deadline, lost=lost)
+                left[path] = self.step(path, deadline=deadline, anew=anew, lost=lost)
             except Exception as error:  # noqa: BLE001 - each path is on its own; the caller has the error
                 left[path] = error
         return left
@@ -137,6 +142,20 @@ class Converger:
         except VersionConflict:
             return
         _announce(change)
+
+    def forget(self, path: str) -> None:
+        """The exact tier has no entry of `path`; nothing is done where there is a record or a file.
+
+        For entries that nobody committed: of a file that was scanned, and went away before it was indexed.
+
+        Raises:
+            DependencyUnavailable: a store did not answer.
+            VersionConflict: somebody has committed the path meanwhile.
+        """
+        doc_id = doc_id_for(path)
+        state = self._registry.read(doc_id)
+        if state.record is None and self._stat(path) is None:
+            self._registry.commit([DocumentChange(doc_id, path, None, None, None, deleted=state.deleted)])
 
     def remove_unowned(self, doc_id: DocId, generation: Generation) -> bool:
         """The generation's vectors are gone unless the record names them; False when they could not be removed.

@@ -20,9 +20,11 @@ from knowledge.domain.document import (
     KnowledgeBasePath,
     doc_id_for,
 )
-from knowledge.errors import AccessRefused, DependencyUnavailable, KnowledgeError, OtherEmbedder
+from knowledge.errors import AccessRefused, CorruptState, DependencyUnavailable, KnowledgeError, OtherEmbedder
 from knowledge.ports import DocumentRegistry, ObjectStore, RebuildableVectorStore
+from knowledge.services.catalog_source import CatalogSource
 from knowledge.services.converge import Converger, Outcome
+from knowledge.services.reconcile_catalog import CommittedCatalog
 from knowledge.services.reconcile_progress import Difference, Progress, ProgressStore, Report
 from knowledge.services.reconcile_rules import SETTLED_AFTER, Held, Kind, Rules
 from knowledge.services.reconcile_walk import Side, listed_paths, stored_generations
@@ -60,6 +62,7 @@ class Reconcile:
         converger: Converger,
         vectors: RebuildableVectorStore,
         base: KnowledgeBasePath,
+        catalog: CatalogSource,
         *,
         embedder: str,
         settled_after: timedelta = SETTLED_AFTER,
@@ -75,6 +78,7 @@ class Reconcile:
         self._converger = converger
         self._vectors = vectors
         self._base = base
+        self._catalog = catalog
         self._rules = Rules(embedder, settled_after)
         self._now = now
         self._clock = clock
@@ -120,9 +124,17 @@ class Reconcile:
     def _steps(self, progress: Progress, deadline: float, *, repair: bool) -> Iterator[None]:
         held = self._held(progress.report)
         if not progress.is_walked:
-            paths = listed_paths(self._objects, self._registry, self._base, after=progress.after, page=progress.page)
+            catalog = CommittedCatalog.load(self._catalog)
+            entries = catalog.after(progress.after) if catalog else ()
+            paths = listed_paths(
+                self._objects, self._registry, self._base, entries, after=progress.after, page=progress.page
+            )
             while page := list(islice(paths, _SET)):
-                if self._clock() >= deadline or not self._compare(progress, page, held, deadline, repair=repair):
+                if self._clock() >= deadline:
+                    return
+                differing = [found for seen in page if (found := self._difference(seen, held, catalog))]
+                left = self._repair(differing, deadline) if repair else {}
+                if not _note(progress, page, differing, left):
                     return
                 yield
             progress.is_walked, progress.after, progress.page = True, "", None
@@ -147,44 +159,49 @@ class Reconcile:
         report.left_out = None
         return held
 
-    def _compare(
-        self, progress: Progress, page: Sequence[Side], held: Held | None, deadline: float, *, repair: bool
-    ) -> bool:
-        """The paths of `page` are as they should be, and in the report; False when time did not last for all."""
-        differing = {seen.path: found for seen in page if (found := self._difference(seen, held))}
-        left = self._repair(differing, deadline) if repair else {}
-        for seen in page:
-            record = seen.record
-            if found := differing.get(seen.path):
-                outcome = left.get(seen.path)
-                if isinstance(outcome, Outcome) and outcome.out_of_time:
-                    return False
-                record = outcome.record if isinstance(outcome, Outcome) else found.record
-                progress.report.add(_told(found.kind, found.path, record, outcome))
-            progress.report.count(record)
-            progress.after, progress.page = seen.path, seen.page or progress.page
-        return True
-
-    def _difference(self, seen: Side, held: Held | None) -> _Found | None:
-        """How the stores differ about a path, with what a second look saw."""
-        if self._rules.difference(seen.info, seen.record, held, self._now()) is None:
+    def _difference(self, seen: Side, held: Held | None, catalog: CommittedCatalog | None) -> _Found | None:
+        """How the stores differ about a path, with what a second look saw. Without `catalog` that is left out."""
+        if self._kind(seen, held, with_entry=catalog is not None) is None:
             return None
-        record = self._registry.read(doc_id_for(seen.path)).record
+        record, entry = self._registry.read(doc_id_for(seen.path)).record, None
+        try:
+            entry = catalog.entry(seen.path) if catalog else None
+        except CorruptState:
+            catalog = None
         try:
             info = self._objects.stat(seen.path)
         except AccessRefused:
             info = seen.info
-        kind = self._rules.difference(info, record, held, self._now())
+        again = Side(seen.path, info, record, seen.page, entry)
+        kind = self._kind(again, held, with_entry=catalog is not None)
         return _Found(kind, seen.path, record) if kind else None
 
-    def _repair(self, differing: Mapping[str, _Found], deadline: float) -> Mapping[str, Outcome | Exception]:
-        """How `converge` left each path; what it raised for one keeps no other from being repaired."""
-        lost = {
+    def _kind(self, seen: Side, held: Held | None, *, with_entry: bool) -> Kind | None:
+        kind = self._rules.difference(seen.info, seen.record, held, self._now())
+        return kind or (self._rules.difference_of_entry(seen.record, seen.entry) if with_entry else None)
+
+    def _repair(self, differing: Sequence[_Found], deadline: float) -> Mapping[str, Outcome | Exception]:
+        """How each path was left; what was raised for one keeps no other from being repaired."""
+        lost = frozenset(
             found.record.generation
-            for found in differing.values()
+            for found in differing
             if found.kind is Kind.VECTORS_LOST and found.record and found.record.generation
+        )
+        of_catalog = [found for found in differing if found.kind is Kind.CATALOG]
+        others = [found.path for found in differing if found.kind is not Kind.CATALOG]
+        listed = [found.path for found in of_catalog if found.record]
+        return {
+            **self._converger.converge_all(others, deadline=deadline, lost=lost),
+            **self._converger.converge_all(listed, deadline=deadline, anew=True),
+            **{found.path: self._forgotten(found.path) for found in of_catalog if not found.record},
         }
-        return self._converger.converge_all(differing, deadline=deadline, lost=frozenset(lost))
+
+    def _forgotten(self, path: str) -> Outcome | Exception:
+        try:
+            self._converger.forget(path)
+        except KnowledgeError as error:
+            return error
+        return Outcome(None)
 
     def _compare_vectors(
         self, progress: Progress, page: Sequence[tuple[DocId, Sequence[Generation]]], *, repair: bool
@@ -215,6 +232,24 @@ class Reconcile:
         except KnowledgeError as error:
             _logger.warning("vectors_not_removed", extra={"doc_id": doc_id, "reason": str(error)})
             return False
+
+
+def _note(
+    progress: Progress, page: Sequence[Side], differing: Sequence[_Found], left: Mapping[str, Outcome | Exception]
+) -> bool:
+    """The paths of `page` are in the report, up to the first whose turn did not come; False when there is one."""
+    found_at = {found.path: found for found in differing}
+    for seen in page:
+        record = seen.record
+        if found := found_at.get(seen.path):
+            outcome = left.get(seen.path)
+            if isinstance(outcome, Outcome) and outcome.out_of_time and outcome.record is None:
+                return False
+            record = outcome.record if isinstance(outcome, Outcome) else found.record
+            progress.report.add(_told(found.kind, found.path, record, outcome))
+        progress.report.count(record)
+        progress.after, progress.page = seen.path, seen.page or progress.page
+    return True
 
 
 def _told(kind: Kind, path: str, record: DocumentRecord | None, outcome: Outcome | Exception | None) -> Difference:

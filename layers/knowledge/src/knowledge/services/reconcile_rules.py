@@ -9,7 +9,7 @@ from enum import StrEnum
 from hashlib import blake2b
 from typing import Final
 
-from knowledge.domain.document import DocId, DocumentRecord, DocumentStatus, Generation
+from knowledge.domain.document import DocId, DocumentRecord, DocumentStatus, Generation, KnowledgeEntry
 from knowledge.ports import ObjectInfo
 from knowledge.services.preparation import PIPELINE_VERSION
 
@@ -34,6 +34,8 @@ class Kind(StrEnum):
     """PENDING for longer than the queue tries."""
     FAILED = "failed"
     """It could not be indexed; the cause may be gone."""
+    CATALOG = "catalog"
+    """The exact tier has no entry where there should be one, or one that should not be there or has another title."""
     VECTORS_LOST = "vectors_lost"
     """The record names vectors that the store does not hold, or not all of them."""
     VECTORS_UNOWNED = "vectors_unowned"
@@ -79,6 +81,11 @@ class Rules:
         if record.pipeline_version != PIPELINE_VERSION:
             return Kind.OUTDATED
         return None if held is None else self._difference_of_vectors(record, held)
+
+    def difference_of_entry(self, record: DocumentRecord | None, entry: KnowledgeEntry | None) -> Kind | None:
+        """How the exact tier's entry differs from the record, where that agrees with everything else."""
+        expected = record.title if record is not None and record.metadata is not None else None
+        return Kind.CATALOG if expected != (entry.title if entry is not None else None) else None
 
     def is_settled(self, since: datetime, now: datetime) -> bool:
         """True when who did something at `since` is through with what follows from it."""
