@@ -113,8 +113,9 @@ e2e: .venv/$(MADE) $(CLOUD_ENVS)  ## the deployed stack on the local cloud, over
 	$(LOCAL_CLOUD) exec --port $(PORT) $(IN_STORE) .venv/bin/pytest -m "e2e or built" $(ARGS)
 
 .PHONY: bench
-bench: .venv/$(MADE) $(CLOUD_ENVS)  ## measure, against the local cloud where S3 is needed, and print the figures
-	$(LOCAL_CLOUD) exec --port $(PORT) .venv/bin/pytest -m bench -s $(ARGS)
+bench: .venv/$(MADE) $(CLOUD_ENVS)  ## measure beside named baselines: JSON=out.json (.local/bench), SETS="folder ..." of real documentation
+	$(LOCAL_CLOUD) exec --port $(PORT) .venv/bin/pytest tests/bench -m bench \
+		$(if $(JSON),--json "$(JSON)") $(if $(SETS),--sets "$(SETS)") $(ARGS)
 
 .PHONY: eval
 eval: .venv/$(MADE)  ## measure answers beside plain search: SETS="folder ..." (the seed), JSON=out.json, STORE=opensearch

@@ -8,9 +8,11 @@ from samtranslator.yaml_helper import yaml_parse
 from knowledge import config, errors
 from knowledge.config import Settings
 from knowledge.entrypoints import read_http
+from tests.bench.figures import FIGURES
 
 ROOT = Path(__file__).parents[2]
 API = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+PERFORMANCE = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
 OPERATIONS = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
 
 
@@ -96,3 +98,15 @@ def test_every_decision_names_a_rejected_option_and_how_to_notice_being_wrong() 
         text = path.read_text(encoding="utf-8")
         assert "## Rejected" in text, path.name
         assert "being wrong" in text, path.name
+
+
+def test_every_figure_of_the_benchmarks_is_documented_as_it_is_and_no_other() -> None:
+    documented = [line for line in PERFORMANCE.splitlines() if line.startswith("| `")]
+    assert documented == [
+        f"| `{figure.name}` | {figure.unit} | {figure.meaning} | {figure.target} | {named(figure.baseline)} |"
+        for figure in FIGURES.values()
+    ]
+
+
+def named(baseline: str | None) -> str:
+    return f"`{baseline}`" if baseline else ""

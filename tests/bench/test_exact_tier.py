@@ -1,114 +1,110 @@
-"""The exact tier: matching against the plain scan, memory, and the cold scan of the bucket."""
+"""The exact tier in memory: matching whole keywords and parts of them, and changing, as the catalog grows."""
 
-import gc
 import statistics
-import sys
 import time
-import tracemalloc
-import uuid
-from collections import Counter
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections import defaultdict
+from collections.abc import Iterable
 
-import boto3
 import pytest
+from daachorse import CharwiseDoubleArrayAhoCorasick
 
-from knowledge.adapters.aws_clients import s3_client_config
-from knowledge.adapters.memory import MemoryDocumentRegistry
-from knowledge.adapters.s3 import S3ObjectStore
-from knowledge.domain.document import KnowledgeBasePath, KnowledgeEntry
+from knowledge.domain.document import KnowledgeEntry
 from knowledge.domain.text import normalise
 from knowledge.retrieval.catalog_index import CatalogIndex
-from knowledge.services.catalog import KnowledgeIndex
-from tests.bench.documents import entries, markdown_of, queries
+from tests.bench.documents import parts_of_keywords, queries
+from tests.bench.figures import SIZES, Figures
+from tests.bench.measuring import documents_of, index_of, keywords_of, p99, times_us
 
-pytestmark = pytest.mark.bench
+pytestmark = [pytest.mark.bench, pytest.mark.parametrize("count", SIZES)]
 
-
-@pytest.fixture
-def s3_bucket() -> Iterator[tuple[Any, str]]:
-    """An S3 client of the local cloud and a bucket for this test."""
-    client, bucket = boto3.client("s3", config=s3_client_config()), f"bench-{uuid.uuid4().hex}"
-    client.create_bucket(Bucket=bucket)
-    yield client, bucket
-    for page in client.get_paginator("list_objects_v2").paginate(Bucket=bucket):
-        client.delete_objects(Bucket=bucket, Delete={"Objects": [{"Key": item["Key"]} for item in page["Contents"]]})
-    client.delete_bucket(Bucket=bucket)
+# Changes are measured one by one until they took this long, so that dear ones do not take minutes.
+MOST_MS_OF_CHANGES = 3_000.0
 
 
-def percentiles_us(work: Callable[[str], object], texts: list[str]) -> tuple[float, float]:
-    """Median and 99th percentile in microseconds."""
-    times = []
-    for text in texts:
-        started = time.perf_counter()
-        work(text)
-        times.append((time.perf_counter() - started) * 1e6)
-    times.sort()
-    return statistics.median(times), times[int(len(times) * 0.99)]
+def test_matching_against_the_automaton_and_the_plain_scan(count: int, figures: Figures) -> None:
+    documents, index = documents_of(count), index_of(count)
+    keywords = keywords_of(documents)
+    assert len(keywords) == 5 * count
+    asked = queries(3_000, documents)
+    answered = [len(index.match(query)) for query in asked]  # warms up, too
+    assert answered.count(0) < len(asked) / 2
+
+    match = times_us(index.match, asked)
+    automaton = CharwiseDoubleArrayAhoCorasick(keywords)
+    raw = times_us(lambda text: list(automaton.find_overlapping(text)), list(map(normalise, asked)))
+    normalised = times_us(normalise, asked)
+    scan = times_us(lambda query: plain_scan(keywords, query), asked[:30])
+    figures.record(
+        count,
+        match_mean_us=statistics.mean(match),
+        match_median_us=statistics.median(match),
+        match_p99_us=p99(match),
+        normalise_mean_us=statistics.mean(normalised),
+        automaton_mean_us=statistics.mean(raw),
+        automaton_median_us=statistics.median(raw),
+        automaton_p99_us=p99(raw),
+        plain_scan_mean_us=statistics.mean(scan),
+        match_to_automaton=statistics.mean(match) / statistics.mean(raw),
+        plain_scan_to_match=statistics.mean(scan) / statistics.mean(match),
+    )
 
 
-def plain_scan(documents: list[KnowledgeEntry]) -> Callable[[str], list[str]]:
-    """The baseline: `keyword in query` for every keyword of every document, on normalised text."""
-    normalised = [(entry.file_path, [normalise(keyword) for keyword in entry.keywords]) for entry in documents]
-
-    def scan(query: str) -> list[str]:
-        text = normalise(query)
-        return [path for path, keywords in normalised if any(keyword in text for keyword in keywords)]
-
-    return scan
+def plain_scan(keywords: Iterable[str], query: str) -> list[str]:
+    text = normalise(query)
+    return [keyword for keyword in keywords if keyword in text]
 
 
-@pytest.mark.parametrize("count", [1_000, 10_000, 100_000])
-def test_matching_against_the_plain_scan(count: int) -> None:
-    documents = entries(count)
+def test_parts_of_keywords_against_a_scan_of_them(count: int, figures: Figures) -> None:
+    documents, index = documents_of(count), index_of(count)
+    asked = parts_of_keywords(1_000, documents)
+    hits = [len(index.match(query)) for query in asked]
+    times = times_us(index.match, asked)
+    groups: dict[str, list[float]] = defaultdict(list)
+    for hit_count, elapsed_us in zip(hits, times, strict=True):
+        groups["to_10" if hit_count <= 10 else "to_1000" if hit_count <= 1000 else "over_1000"].append(elapsed_us)
+    keywords = keywords_of(documents)
+    scan = times_us(lambda query: plain_scan_for_a_part(keywords, query), asked[:30])
+    figures.record(
+        count,
+        partial_mean_us=statistics.mean(times),
+        partial_p99_us=p99(times),
+        partial_scan_mean_us=statistics.mean(scan),
+        partial_scan_to_partial=statistics.mean(scan) / statistics.mean(times),
+        **{f"partial_p99_us_{name}_hits": p99(group) for name, group in groups.items()},
+    )
+
+
+def plain_scan_for_a_part(keywords: Iterable[str], query: str) -> list[str]:
+    text = normalise(query)
+    return [keyword for keyword in keywords if text in keyword]
+
+
+def test_one_change_against_building_anew(count: int, figures: Figures) -> None:
+    documents = documents_of(count)
     started = time.perf_counter()
     index = CatalogIndex(documents)
-    built_s = time.perf_counter() - started
-    median, worst = percentiles_us(index.match, queries(2_000, count))
-    scan_median, _ = percentiles_us(plain_scan(documents), queries(30, count))
-    print(
-        f"\n{count:>7} documents: built in {built_s:.2f} s, match median {median:.1f} us, p99 {worst:.1f} us; "
-        f"plain scan median {scan_median:.0f} us, ratio {scan_median / median:.0f}"
+    build_ms = (time.perf_counter() - started) * 1000
+    step = count // 100
+    changed = [
+        KnowledgeEntry(entry.file_path, entry.title, (*entry.keywords[1:], f"NEW-{number:04}"), entry.summary)
+        for number, entry in enumerate(documents[::step])
+    ]
+    times: list[float] = []
+    for entry in changed:
+        if sum(times) > MOST_MS_OF_CHANGES:
+            break
+        started = time.perf_counter()
+        index = index.changed({entry.file_path: entry})
+        times.append((time.perf_counter() - started) * 1000)
+    index = index.changed({entry.file_path: entry for entry in changed})
+    change_ms = statistics.median(times)
+    figures.record(
+        count,
+        build_ms=build_ms,
+        change_ms=change_ms,
+        build_to_change=build_ms / change_ms,
+        changed_match_p99_us=p99(times_us(index.match, queries(3_000, documents))),
     )
-    assert scan_median / median > 10
-
-
-def test_memory_of_a_thousand_documents() -> None:
-    documents = entries(1_000)
-    gc.collect()
-    tracemalloc.start()
-    index = CatalogIndex([KnowledgeEntry(e.file_path, e.title, e.keywords, e.summary) for e in documents])
-    traced = tracemalloc.get_traced_memory()[0]
-    tracemalloc.stop()
-    # The automaton lives outside Python's allocator; its serialised form is as large as what it holds.
-    automata = (layer.index.automaton for layer in index._layers.all)
-    automaton = sum(len(automaton.serialize()) for automaton in automata if automaton)
-    texts = [text for e in documents for text in (e.file_path, e.title, *e.keywords, e.summary or "")]
-    strings = sum(sys.getsizeof(text) for text in texts)
-    total = traced + automaton + strings
-    figures = {"index": traced, "automaton": automaton, "text": strings, "all": total}
-    print("\n1,000 documents in MB:", {name: round(size / 1e6, 2) for name, size in figures.items()})
-    assert total < 10e6
-
-
-def test_cold_scan_of_a_thousand_documents(s3_bucket: tuple[Any, str]) -> None:
-    client, bucket = s3_bucket
-    for entry in entries(1_000):
-        client.put_object(Bucket=bucket, Key=entry.file_path, Body=markdown_of(entry))
-    requests: Counter[str] = Counter()
-    client.meta.events.register(
-        "before-send.s3.*", lambda event_name, **_: requests.update([event_name.split(".")[-1]])
-    )
-    index = KnowledgeIndex(
-        S3ObjectStore(client, bucket),
-        MemoryDocumentRegistry(),
-        KnowledgeBasePath.parse("knowledge_base"),
-        max_document_bytes=1_000_000,
-    )
-    started = time.perf_counter()
-    index.load()
-    elapsed_s = time.perf_counter() - started
-    print(f"\ncold scan of {len(index.entries)} documents: {elapsed_s:.2f} s, S3 requests {dict(requests)}")
-    assert len(index.entries) == 1_000
-    assert requests == {"ListObjectsV2": 1, "GetObject": 1_000}
-    assert elapsed_s < 5
+    assert len(index) == count
+    assert [match.entry.file_path for match in index.match("NEW-0007")] == [changed[7].file_path]
+    assert index.match(documents[0].keywords[0]) == ()

@@ -25,6 +25,7 @@ from knowledge.domain.text import is_mostly_unspaced
 from knowledge.ports import EmbeddedChunk, Vector
 from knowledge.retrieval.terms import terms
 from knowledge.services.semantic import SemanticSearch
+from tests.bench.figures import Figures
 from tests.contract.builders import change, record
 
 pytestmark = pytest.mark.bench
@@ -33,9 +34,9 @@ SEED = Path(__file__).parents[2] / "knowledge_base_seed"
 GENERATION = Generation("generation-1")
 DOCUMENTS = 1000
 ROUNDS = 4
-# What a lookup's semantic tier should add to the search itself, as a share of it, and what it may on a loaded machine,
-# where Python waits for its turn while the node computes. Source: own target; measured 0.25 to 0.35 under load.
-TARGET, MOST_ADDED = 0.20, 0.60
+# What a lookup's semantic tier may add to the search itself, as a share of it, on a loaded machine, where Python waits
+# for its turn while the node computes; its target is in FIGURES. Source: measured 0.25 to 0.35 under load.
+MOST_ADDED = 0.60
 
 
 class StoredVectors:
@@ -122,7 +123,7 @@ def fill(store: OpenSearchVectorStore, registry: MemoryDocumentRegistry, embedde
 
 @pytest.mark.parametrize("dimension", [384, 1024])
 def test_the_semantic_tier_against_its_msearch_made_by_hand(
-    url: str, client: OpenSearch, alias: str, dimension: int
+    url: str, client: OpenSearch, alias: str, dimension: int, figures: Figures
 ) -> None:
     store, registry = (
         OpenSearchVectorStore(client, alias=alias, dimension=dimension, embedder="stored"),
@@ -152,10 +153,12 @@ def test_the_semantic_tier_against_its_msearch_made_by_hand(
     by_hand_client.close()
     medians = {name: statistics.median(values) for name, values in times.items()}
     by_hand = medians["by hand"]
-    print(
-        f"\n{4 * DOCUMENTS} chunks of {dimension} numbers, {len(times['rank'])} queries: "
-        + ", ".join(f"{name} {median:.2f} ms ({median / by_hand:.2f})" for name, median in medians.items())
-        + f"; the target of rank is {1 + TARGET:.2f}"
+    figures.record(
+        dimension,
+        semantic_rank_ms=medians["rank"],
+        semantic_search_ms=medians["search"],
+        semantic_msearch_ms=by_hand,
+        semantic_rank_to_msearch=medians["rank"] / by_hand,
     )
     assert medians["rank"] <= (1 + MOST_ADDED) * by_hand
 

@@ -1,0 +1,41 @@
+"""Catalogs of each size, made once in a run, and how a call is timed."""
+
+import functools
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+from knowledge.domain.document import KnowledgeEntry
+from knowledge.domain.text import normalise
+from knowledge.retrieval.catalog_index import CatalogIndex
+from tests.bench.documents import entries
+
+_T = TypeVar("_T")
+
+documents_of = functools.cache(entries)
+
+
+@functools.cache
+def index_of(count: int) -> CatalogIndex:
+    """The index of that many generated documents."""
+    return CatalogIndex(documents_of(count))
+
+
+def keywords_of(documents: Iterable[KnowledgeEntry]) -> list[str]:
+    """Every keyword as it is matched, once."""
+    return list(dict.fromkeys(filter(None, (normalise(keyword) for entry in documents for keyword in entry.keywords))))
+
+
+def times_us(work: Callable[[_T], object], items: Iterable[_T]) -> list[float]:
+    """Microseconds for each item, in their order."""
+    times = []
+    for item in items:
+        started = time.perf_counter()
+        work(item)
+        times.append((time.perf_counter() - started) * 1e6)
+    return times
+
+
+def p99(times: Sequence[float]) -> float:
+    """The 99th percentile."""
+    return sorted(times)[int(len(times) * 0.99)]
