@@ -33,7 +33,7 @@ def _usable_prefix(value: str) -> str:
 class Settings(BaseModel):
     """Base of all settings: frozen, every field named as its environment variable in lower case."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] = "INFO"
 

@@ -1,8 +1,8 @@
 """Trying a call again that failed for a reason that may pass. Knows no service and no protocol."""
 
-import random
 import time
 from collections.abc import Callable
+from random import SystemRandom
 from typing import TypeVar
 
 from knowledge.errors import DependencyUnavailable
@@ -13,6 +13,11 @@ _FIRST_WAIT_S = 0.2
 _RETRY_S = 3.0
 
 _T = TypeVar("_T")
+
+# 0 to 1, from the operating system: instances that a SnapStart snapshot was restored in share the state of Python's own
+# generator, and would all wait for the same time. Source: AWS Lambda developer guide, "Handling uniqueness with Lambda
+# SnapStart".
+random_fraction = SystemRandom().random
 
 
 class TransientFailureError(Exception):
@@ -35,7 +40,7 @@ class Backoff:
         *,
         retry_s: float = _RETRY_S,
         sleep: Callable[[float], None] = time.sleep,
-        jitter: Callable[[], float] = random.random,
+        jitter: Callable[[], float] = random_fraction,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """No try begins later than `retry_s` after the first. `jitter` gives 0 to 1, `clock` monotonic seconds."""

@@ -4,12 +4,12 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
-from random import random as random_fraction
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import ClientError
 
 from knowledge.adapters.aws_errors import aws_errors, error_code
+from knowledge.adapters.backoff import random_fraction
 from knowledge.adapters.dynamodb_calls import DYNAMODB, MAX_TRIES, delay_s, get_item, query_all
 from knowledge.adapters.dynamodb_items import (
     CATALOG_PK,

@@ -2,11 +2,11 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from random import random as random_fraction
 from typing import TYPE_CHECKING
 
 from knowledge.adapters import page_cursor
 from knowledge.adapters.aws_errors import aws_errors
+from knowledge.adapters.backoff import random_fraction
 from knowledge.adapters.dynamodb_calls import DYNAMODB, MAX_TRIES, delay_s, query_all
 from knowledge.adapters.dynamodb_commit import DocumentCommit
 from knowledge.adapters.dynamodb_items import (

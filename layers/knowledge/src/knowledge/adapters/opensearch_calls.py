@@ -3,7 +3,6 @@
 Decides by class, HTTP status and the answer's `type`, never by message.
 """
 
-import random
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from typing import Any
 from opensearchpy.exceptions import ConnectionError as NoConnection
 from opensearchpy.exceptions import ConnectionTimeout, NotFoundError, SerializationError, TransportError
 
+from knowledge.adapters.backoff import random_fraction
 from knowledge.errors import CorruptState, DependencyUnavailable, KnowledgeError
 
 OPENSEARCH = "OpenSearch"
@@ -30,16 +30,12 @@ class IndexAbsentError(Exception):
     """There is no index under that alias; stays inside the adapter."""
 
 
-def _random() -> float:
-    return random.random()  # noqa: S311 - jitter
-
-
 @dataclass(frozen=True, slots=True)
 class Backoff:
     """Waiting before another try; time and chance are given so that a test can hold them."""
 
     sleep: Callable[[float], None] = time.sleep
-    random: Callable[[], float] = _random
+    random: Callable[[], float] = random_fraction
 
     def wait(self, failures: int) -> None:
         """Some time has passed, longer on average after each of `failures` in a row."""

@@ -8,6 +8,7 @@ from threading import Lock
 from typing import Any, Protocol
 
 from knowledge.adapters.aws_errors import aws_errors
+from knowledge.domain.age import is_fresh
 from knowledge.errors import DependencyUnavailable
 
 _logger = logging.getLogger(__name__)
@@ -27,8 +28,8 @@ class SecretsManager(Protocol):
 class Secret:
     """The text of one secret, read when it is first needed. Safe to use from several threads."""
 
-    def __init__(self, client: SecretsManager, arn: str, *, clock: Callable[[], float] = time.monotonic) -> None:
-        """Makes no call; `clock` gives monotonic seconds."""
+    def __init__(self, client: SecretsManager, arn: str, *, clock: Callable[[], float] = time.time) -> None:
+        """Makes no call; `clock` gives seconds since the epoch."""
         self._client = client
         self._arn = arn
         self._clock = clock
@@ -43,7 +44,7 @@ class Secret:
             DependencyUnavailable: it cannot be read and never was, or is no text.
         """
         with self._lock:
-            if self._value is None or self._clock() - self._read_at >= _READ_AGAIN_AFTER_S:
+            if self._value is None or not is_fresh(self._read_at, self._clock(), _READ_AGAIN_AFTER_S):
                 try:
                     self._value = self._read()
                 except DependencyUnavailable as error:

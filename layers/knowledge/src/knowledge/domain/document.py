@@ -18,6 +18,8 @@ Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
 # Source: Amazon S3 user guide, "Naming Amazon S3 objects": a key is at most 1,024 bytes of UTF-8.
 MAX_KEY_BYTES = 1024
 EXTENSION = ".md"
+# Source: RFC 7763.
+MEDIA_TYPE = "text/markdown; charset=utf-8"
 # Base 32 holds five bits a character: 130 bits, so that two keys never share an id.
 _DOC_ID_CHARS = 26
 

@@ -65,6 +65,15 @@ def decode_head(head: bytes) -> str | None:
         return None
 
 
+def first_invalid_byte(content: bytes) -> int | None:
+    """The offset of the first byte that is not UTF-8, or None."""
+    try:
+        content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return error.start
+    return None
+
+
 def is_encodable(text: str) -> bool:
     """False for a text with half of a surrogate pair, which JSON can carry and UTF-8 cannot."""
     return not any("\ud800" <= char <= "\udfff" for char in text)

@@ -8,13 +8,12 @@ from aws_lambda_powertools.event_handler import APIGatewayRestResolver, Response
 from aws_lambda_powertools.metrics import MetricUnit, single_metric
 from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEvent
 
-from knowledge.domain.document import DocId, DocumentStatus
+from knowledge.domain.document import MEDIA_TYPE, DocId, DocumentStatus
 from knowledge.domain.lookup import LookupAnswer, Tier
 from knowledge.entrypoints.document_json import document_json, document_summary_json
 from knowledge.entrypoints.http import Handler, RequestModel, build_http_handler, json_body, json_response, principal_of
 from knowledge.errors import InvalidInput
 from knowledge.services.document_reader import DocumentReader
-from knowledge.services.documents import MARKDOWN
 from knowledge.services.lookup import Lookup
 
 NAMESPACE = "KnowledgeBase"
@@ -93,7 +92,7 @@ def _register(app: APIGatewayRestResolver, services: Callable[[], ReadServices])
         content = services().documents.get_content(principal_of(app.current_event), DocId(doc_id))
         if content.text is None:
             return Response(303, body="", headers={"Location": content.download_url or ""})
-        return Response(200, MARKDOWN, content.text)
+        return Response(200, MEDIA_TYPE, content.text)
 
 
 def lookup_json(answer: LookupAnswer) -> dict[str, Any]:

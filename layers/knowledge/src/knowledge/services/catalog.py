@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
+from knowledge.domain.age import is_fresh
 from knowledge.domain.document import KnowledgeBasePath, KnowledgeEntry
 from knowledge.domain.lookup import MAX_CONTENT_CHARS, excerpt
 from knowledge.domain.text import decode_head
@@ -36,9 +37,9 @@ class KnowledgeIndex:
         *,
         max_document_bytes: int,
         max_staleness_s: float = 0.0,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = time.time,
     ) -> None:
-        """An empty index that is not loaded yet. `clock` gives seconds, monotonic."""
+        """An empty index that is not loaded yet. `clock` gives seconds since the epoch."""
         self._objects = objects
         self._source = CatalogSource(objects, log, base, max_document_bytes=max_document_bytes)
         self._max_staleness_s = max_staleness_s
@@ -69,7 +70,7 @@ class KnowledgeIndex:
         is_loaded = self._state is not None and not self._is_outdated
         if is_loaded or (self._loading is not None and self._loading.is_alive()):
             return
-        if self._clock() - self._failed_at < _RETRY_LOAD_AFTER_S:
+        if is_fresh(self._failed_at, self._clock(), _RETRY_LOAD_AFTER_S):
             return
         loading = threading.Thread(target=self._load_in_background, name="catalog-load", daemon=True)
         # Started before it is shown: another lookup may wait for it at once.
@@ -93,7 +94,7 @@ class KnowledgeIndex:
             DependencyUnavailable: the log did not answer; the index is as it was.
             CorruptState: the index is still being loaded anew, or that failed; it is as it was.
         """
-        if self._clock() - self._checked_at < self._max_staleness_s:
+        if is_fresh(self._checked_at, self._clock(), self._max_staleness_s):
             return
         if not self._is_outdated and self._caught_up():
             return

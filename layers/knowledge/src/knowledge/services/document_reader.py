@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 from knowledge.domain.access import Principal, Role
 from knowledge.domain.document import MAX_KEY_BYTES, DocId, DocumentRecord, DocumentStatus, KnowledgeBasePath, is_doc_id
+from knowledge.domain.text import first_invalid_byte
 from knowledge.errors import InvalidInput, NotFound
 from knowledge.ports import DocumentPage, DocumentRegistry, ObjectStore
-from knowledge.services.preparation import first_invalid_byte
 
 MAX_PAGE = 100
 # How long a link to a file's bytes works: long enough to follow it, too short to pass on.

@@ -6,15 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from knowledge.domain.access import Principal, Role
-from knowledge.domain.document import DocId, DocumentRecord, KnowledgeBasePath, doc_id_for, is_doc_id
+from knowledge.domain.document import MEDIA_TYPE, DocId, DocumentRecord, KnowledgeBasePath, doc_id_for, is_doc_id
+from knowledge.domain.text import first_invalid_byte
 from knowledge.errors import Conflict, DependencyUnavailable, NotFound, TooLarge, UnsupportedFormat
 from knowledge.ports import DocumentRegistry, ObjectStore
 from knowledge.services.converge import Converger
-from knowledge.services.preparation import first_invalid_byte
 
 _logger = logging.getLogger(__name__)
-
-MARKDOWN = "text/markdown; charset=utf-8"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +67,7 @@ class Documents:
             message = f"the file is not UTF-8: byte {offset} cannot be decoded; save it as UTF-8 and try again"
             raise UnsupportedFormat(message, field="file")
         created = self._registry.read(doc_id_for(path)).record is None
-        version_id = self._objects.put(path, content, content_type=MARKDOWN)
+        version_id = self._objects.put(path, content, content_type=MEDIA_TYPE)
         try:
             record = self._converger.converge(path, deadline=self._clock() + self._embed_budget_s)
         except BaseException:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from threading import Lock
 from typing import Final
 
+from knowledge.domain.age import is_fresh
 from knowledge.domain.document import Json
 from knowledge.domain.question_centring import QuestionCentring
 from knowledge.domain.text import is_mostly_unspaced
@@ -28,8 +29,8 @@ _CENTRING, _MEAN, _LANGUAGE = "question_centring", "mean", "language"
 class IndexNotes:
     """The notes of one index in this process, for one embedder. Thread-safe when the vector store is."""
 
-    def __init__(self, vectors: VectorStore, embedder: Embedder, clock: Callable[[], float] = time.monotonic) -> None:
-        """`clock` gives seconds, monotonic."""
+    def __init__(self, vectors: VectorStore, embedder: Embedder, clock: Callable[[], float] = time.time) -> None:
+        """`clock` gives seconds since the epoch."""
         self._vectors = vectors
         self._embedder = embedder
         self._clock = clock
@@ -102,7 +103,7 @@ class IndexNotes:
     def _current(self) -> Mapping[str, Json]:
         with self._lock:
             try:
-                if self._clock() - self._read_at >= _READ_AGAIN_AFTER_S:
+                if not is_fresh(self._read_at, self._clock(), _READ_AGAIN_AFTER_S):
                     self._read()
                 require_own(self._notes, self._embedder)
             except OtherEmbedder:

@@ -11,8 +11,6 @@ from knowledge.domain.access import Principal, Role
 from knowledge.domain.lookup import Confidence, LookupAnswer, Primary, Supplement, Tier, TierFailure, excerpt
 from knowledge.domain.text import is_encodable, normalise
 from knowledge.errors import CorruptState, DependencyUnavailable, InvalidQuery, KnowledgeError
-from knowledge.parsing.frontmatter import FrontmatterParser
-from knowledge.parsing.sections import headings, section
 from knowledge.retrieval.matches import Matches
 from knowledge.retrieval.relevance import confidence_in_an_answer
 from knowledge.services.catalog import KnowledgeIndex
@@ -177,6 +175,10 @@ class Lookup:
     def _with_sections(
         self, answer: LookupAnswer, primary: Primary, section_title: str | None, include_sections: bool
     ) -> LookupAnswer:
+        # Parsers are loaded when sections are asked for: most lookups never do.
+        from knowledge.parsing.frontmatter import FrontmatterParser
+        from knowledge.parsing.sections import headings, section
+
         text = self._index.read_document(primary.source, max_chars=_WHOLE_DOCUMENT_CHARS)
         if text is None:
             return answer

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from knowledge.domain.document import Chunk, DocId, DocumentRecord, DocumentStatus, ParsedDocument
-from knowledge.domain.text import normalise
+from knowledge.domain.text import first_invalid_byte, normalise
 from knowledge.errors import (
     AccessRefused,
     CorruptState,
@@ -235,12 +235,3 @@ def _warnings(parsed: ParsedDocument, chunks: Sequence[Chunk]) -> tuple[str, ...
     if len(warnings) > _MAX_WARNINGS:
         warnings[_MAX_WARNINGS:] = [f"and {len(warnings) - _MAX_WARNINGS} more"]
     return tuple(warnings)
-
-
-def first_invalid_byte(content: bytes) -> int | None:
-    """The offset of the first byte that is not UTF-8, or None."""
-    try:
-        content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        return error.start
-    return None

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from knowledge.domain.document import Chunk, DocId, DocumentRecord, DocumentStatus, Generation, Json
+from knowledge.domain.text import first_invalid_byte
 from knowledge.errors import AccessRefused, DependencyUnavailable, InvalidInput, OtherEmbedder
 from knowledge.parsing.frontmatter import FrontmatterParser
 from knowledge.ports import (
@@ -23,7 +24,7 @@ from knowledge.ports import (
 from knowledge.services.chunk_vectors import ChunkVectors, with_vectors
 from knowledge.services.converge import Converger
 from knowledge.services.index_notes import identity
-from knowledge.services.preparation import PIPELINE_VERSION, cut, first_invalid_byte
+from knowledge.services.preparation import PIPELINE_VERSION, cut
 
 _logger = logging.getLogger(__name__)
 

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from knowledge.domain.document import DocId, KnowledgeBasePath
-from knowledge.parsing.cutting import cut_text
 from knowledge.ports import ChunkHit, DocumentRegistry, Embedder, Vector, VectorStore
 from knowledge.retrieval.relevance import (
     COUNTED_DOCUMENTS,
@@ -85,6 +84,8 @@ class SemanticSearch:
     def embed(self, query: str) -> Vector:
         """The query's vector. Raises DependencyUnavailable when the embedder failed."""
         # The model reads no more; the rest of a long message would only cost time. The words of all of it count.
+        from knowledge.parsing.cutting import cut_text  # needs the splitter, which no exact answer does
+
         beginning = next(cut_text(query, 100 * self._embedder.max_tokens), query)
         return self._embedder.embed_query(beginning)
 
