@@ -8,6 +8,7 @@ from typing import TypeVar
 from knowledge.domain.document import KnowledgeEntry
 from knowledge.domain.text import normalise
 from knowledge.retrieval.catalog_index import CatalogIndex
+from knowledge.retrieval.matches import Match
 from tests.bench.documents import entries
 
 _T = TypeVar("_T")
@@ -19,6 +20,16 @@ documents_of = functools.cache(entries)
 def index_of(count: int) -> CatalogIndex:
     """The index of that many generated documents."""
     return CatalogIndex(documents_of(count))
+
+
+def answering(index: CatalogIndex) -> Callable[[str], tuple[int, Match | None]]:
+    """What a lookup asks of the index: how many documents a query hits, and the most specific of them."""
+
+    def answer(query: str) -> tuple[int, Match | None]:
+        matches = index.match(query)
+        return len(matches), next(iter(matches.most_specific_first()), None)
+
+    return answer
 
 
 def keywords_of(documents: Iterable[KnowledgeEntry]) -> list[str]:

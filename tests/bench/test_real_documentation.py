@@ -13,9 +13,8 @@ from knowledge.domain.document import KnowledgeEntry
 from knowledge.domain.lookup import Confidence
 from knowledge.domain.text import is_word_character, normalise
 from knowledge.retrieval.catalog_index import CatalogIndex
-from knowledge.retrieval.keyword_index import primary_order
 from tests.bench.figures import Figures
-from tests.bench.measuring import keywords_of, p99, times_us
+from tests.bench.measuring import answering, keywords_of, p99, times_us
 from tests.bench.real_sets import Base, Questions, load_bases, load_questions
 from tests.bench.test_loading import loaded
 from tests.services.world import World
@@ -40,12 +39,12 @@ def measure_as_declared(base: Base, questions: Questions, figures: Figures, fold
     index, automaton = CatalogIndex(entries), CharwiseDoubleArrayAhoCorasick(keywords_of(entries))
 
     def answer(query: str) -> Answer:
-        matches = primary_order(index.match(query))
-        return Answer(matches[0].entry.file_path if matches else None, len(matches) == 1 and not matches[0].weak)
+        count, match = answering(index)(query)
+        return Answer(match.entry.file_path, count == 1 and not match.weak) if match else Answer(None, False)
 
     codes = messages_of(base, questions)
     asked = [*codes, *codes.values(), *questions.unrelated]
-    matching = times_us(index.match, asked)
+    matching = times_us(answering(index), asked)
     raw = times_us(lambda text: list(automaton.find_overlapping(text)), list(map(normalise, asked)))
     load = loaded(index, folder)
     figures.record(
