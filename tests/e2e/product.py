@@ -26,6 +26,7 @@ from knowledge.config import KnowledgeSettings
 from knowledge.entrypoints import s3_events
 from knowledge.entrypoints.read_http import ReadServices
 from knowledge.ports import DocumentRegistry, Embedder, ObjectStore, RebuildableVectorStore, Vector
+from knowledge.services.catalog_source import CatalogSource
 from knowledge.services.compaction import Compaction
 from knowledge.services.documents import Documents
 from knowledge.services.reconcile import Reconcile
@@ -95,12 +96,15 @@ class Product:
     def reconcile(self) -> Report:
         """One pass at a time when nobody is at work any more: what no record names may go at once."""
         documents, (registry, vectors) = self.documents(), self.stores()
+        log = self._built(lambda: bootstrap.catalog_log(os.environ))
+        catalog = CatalogSource(documents._objects, log, documents._base, max_document_bytes=1024 * 1024)
         reconcile = Reconcile(
             documents._objects,
             registry,
             documents._converger,
             vectors,
             documents._base,
+            catalog,
             embedder=HashingEmbedder().name,
             settled_after=timedelta(0),
         )
