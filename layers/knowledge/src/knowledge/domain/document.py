@@ -1,7 +1,6 @@
 """What a document is: its id, its path rules, what its author declared, what is known of its indexing."""
 
 import base64
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -85,7 +84,7 @@ class Chunk:
     @property
     def content_hash(self) -> str:
         """Equal for equal `text`, in any document: the key under which an embedding is used again."""
-        return hashlib.sha256(self.text.encode()).hexdigest()
+        return _sha256(self.text.encode()).hex()
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +120,15 @@ def doc_id_for(path: str) -> DocId:
 
     The first 130 bits of SHA-256 over the key's bytes: two keys that differ only in composition (NFC, NFD) are two ids.
     """
-    digest = hashlib.sha256(path.encode("utf-8", "surrogatepass")).digest()
+    digest = _sha256(path.encode("utf-8", "surrogatepass"))
     return DocId(base64.b32encode(digest)[:_DOC_ID_CHARS].decode().lower())
+
+
+def _sha256(data: bytes) -> bytes:
+    # Imported here because it loads OpenSSL, four megabytes that a lookup of the exact tier does not need.
+    import hashlib
+
+    return hashlib.sha256(data).digest()
 
 
 def is_doc_id(text: str) -> bool:

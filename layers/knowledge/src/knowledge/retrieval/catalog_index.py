@@ -9,7 +9,6 @@ from knowledge.retrieval.index_dump import dump, load
 from knowledge.retrieval.keyword_index import WEAK
 from knowledge.retrieval.layers import Layer, Layers, merged
 from knowledge.retrieval.matches import Hit, Matches
-from knowledge.retrieval.weak_keywords import is_weak
 
 # A keyword that is, as whole words, inside longer keywords of this many other documents is a common word of this base:
 # it tells no document apart.
@@ -45,11 +44,6 @@ class CatalogIndex:
                     others = layer.index.inside_others[place]
                     inside[keyword] = others == WEAK or (keyword != text and self._is_common(keyword, others))
                 hits.append(Hit(inside[keyword], len(keyword), number, (place,)))
-            whole, cut = layer.index.containing(text)
-            if whole:
-                hits.append(Hit(is_weak(text), 0, number, whole))
-            if cut:
-                hits.append(Hit(True, 0, number, cut))
         return Matches(self._layers, text, inside, hits)
 
     def changed(self, latest: Mapping[str, KnowledgeEntry | None]) -> "CatalogIndex":

@@ -27,14 +27,15 @@ class KeywordIndex:
 
     entries: PackedEntries
     keywords: PackedTexts
-    """Every keyword once, normalised, in no order that matters."""
+    """Every keyword once, normalised; those that only one document declares come first."""
     automaton: CharwiseDoubleArrayAhoCorasick | None
     """None when there are no keywords."""
     word_starts: WordStarts
-    ends: "array[int]"
-    """0, then where the documents of each keyword end in `documents`."""
     documents: "array[int]"
-    """The documents of the first keyword, ascending, then those of the second one, and so on."""
+    """For each keyword that only one document declares: that document. Then those of the first of the other keywords,
+    ascending, and so on."""
+    ends: "array[int]"
+    """Where the former end in `documents`, then where those of each of the other keywords end."""
     inside_others: bytes
     """For each keyword: how many documents have longer ones with this inside and not itself, at most 254; WEAK for one
     that says too little anyway."""
@@ -49,10 +50,14 @@ class KeywordIndex:
         for place, entry in enumerate(ordered):
             for keyword in matchable(entry.keywords):
                 documents_by_keyword.setdefault(keyword, array("I")).append(place)
+        documents_by_keyword = dict(sorted(documents_by_keyword.items(), key=lambda item: len(item[1]) > 1))
         ends, documents = array("I", [0]), array("I")
         for places in documents_by_keyword.values():
             documents.extend(places)
-            ends.append(len(documents))
+            if len(places) > 1:
+                ends.append(len(documents))
+            else:
+                ends[0] += 1
         keywords = PackedTexts.of(documents_by_keyword)
         automaton = automaton_of(keywords)
         return cls(
@@ -60,17 +65,20 @@ class KeywordIndex:
             keywords=keywords,
             automaton=automaton,
             word_starts=WordStarts.of(keywords),
-            ends=ends,
             documents=documents,
+            ends=ends,
             inside_others=_count_inside_others(documents_by_keyword, automaton),
             longest=max(map(len, documents_by_keyword), default=0),
         )
 
     def documents_of(self, keywords: Collection[int]) -> Iterator[int]:
         """The documents that declare any of the keywords, once for each of them."""
-        starts = map(self.ends.__getitem__, keywords)
-        ends = map(self.ends.__getitem__, (keyword + 1 for keyword in keywords))
-        return chain.from_iterable(map(self.documents.__getitem__, map(slice, starts, ends)))
+        documents, ends, of_one = self.documents, self.ends, self.ends[0]
+        others = (keyword - of_one for keyword in keywords if keyword >= of_one)
+        return chain(
+            (documents[keyword] for keyword in keywords if keyword < of_one),
+            chain.from_iterable(documents[ends[other] : ends[other + 1]] for other in others),
+        )
 
     def inside(self, text: str) -> dict[str, int]:
         """The keywords inside `text`, on word boundaries where the keyword's edge is a word character."""

@@ -10,6 +10,7 @@ from typing import NamedTuple, overload
 from knowledge.domain.document import KnowledgeEntry
 from knowledge.retrieval.keyword_index import contains, matchable
 from knowledge.retrieval.layers import Layers
+from knowledge.retrieval.weak_keywords import is_weak
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class Match:
 
 
 class Hit(NamedTuple):
-    """Some keywords of a layer that the query hit in the same way."""
+    """Keywords of one layer that the query hit in the same way."""
 
     weak: bool
     """True when they cannot decide alone."""
@@ -46,11 +47,14 @@ class Matches(Sequence[Match]):
     """The documents that a query hit, in key order. Immutable."""
 
     def __init__(self, layers: Layers, text: str, inside: Mapping[str, bool], hits: Sequence[Hit]) -> None:
-        """`text` is the query, normalised; `inside` says of each keyword inside it whether it is weak."""
+        """`text` is the query, normalised; `inside` tells of each keyword inside it whether it is weak, `hits` where.
+
+        Keywords that contain the query are looked for when the matches are first looked at.
+        """
         self._layers = layers
         self._text = text
         self._inside = inside
-        self._hits = hits
+        self._inside_hits = hits
 
     def __len__(self) -> int:
         return len(self._numbers)
@@ -61,8 +65,9 @@ class Matches(Sequence[Match]):
     def __getitem__(self, index: slice) -> Sequence[Match]: ...
     def __getitem__(self, index: int | slice) -> Match | Sequence[Match]:
         if isinstance(index, slice):
-            return [self._match(number) for number in self._numbers[index]]
-        return self._match(self._numbers[index])
+            return [self._match(number, number not in self._certain) for number in self._numbers[index]]
+        number = self._numbers[index]
+        return self._match(number, number not in self._certain)
 
     def most_specific_first(self) -> Iterator[Match]:
         """The same matches by rank, each made when its turn comes.
@@ -72,19 +77,27 @@ class Matches(Sequence[Match]):
         """
         keyword_counts = Counter(chain.from_iterable(self._documents.values()))
         seen = set[int]()
-        for documents in self._documents.values():
+        for (weak, _), documents in self._documents.items():
             ordered = self._layers.in_key_order(set(documents) - seen)
             ordered.sort(key=keyword_counts.__getitem__, reverse=True)
             seen.update(ordered)
-            yield from map(self._match, ordered)
+            yield from (self._match(number, weak) for number in ordered)
 
     @cached_property
     def _documents(self) -> dict[tuple[bool, int], list[int]]:
         """By rank, the most specific first; a document is there once for each of its keywords."""
         documents: dict[tuple[bool, int], list[int]] = {}
-        for hit in sorted(self._hits, key=lambda hit: hit.rank):
+        for hit in sorted([*self._inside_hits, *self._containing_hits()], key=lambda hit: hit.rank):
             documents.setdefault(hit.rank, []).extend(self._layers.documents_of(hit.layer, hit.keywords))
         return documents
+
+    def _containing_hits(self) -> Iterator[Hit]:
+        for number, layer in enumerate(self._layers.all):
+            whole, cut = layer.index.containing(self._text)
+            if whole:
+                yield Hit(is_weak(self._text), 0, number, whole)
+            if cut:
+                yield Hit(True, 0, number, cut)
 
     @cached_property
     def _numbers(self) -> list[int]:
@@ -94,10 +107,10 @@ class Matches(Sequence[Match]):
     def _certain(self) -> set[int]:
         return set(chain.from_iterable(documents for (weak, _), documents in self._documents.items() if not weak))
 
-    def _match(self, number: int) -> Match:
+    def _match(self, number: int, weak: bool) -> Match:
         entry = self._layers.entry(number)
         keywords = matchable(entry.keywords)
         inside = [keyword for keyword in keywords if keyword in self._inside]
         inside.sort(key=lambda keyword: (self._inside[keyword], -len(keyword)))
         containing = tuple(keyword for keyword in keywords if contains(keyword, self._text))
-        return Match(entry, tuple(inside), containing, number not in self._certain)
+        return Match(entry, tuple(inside), containing, weak)
