@@ -42,9 +42,13 @@ _QUERIES = ("vpn", "time", "the time zone of 支付网关", "支付", "ERR_TIME 
 
 def answers(index: CatalogIndex) -> object:
     """All that a lookup could see of it."""
-    matches = [index.match(query) for query in _QUERIES]
-    ranked = [list(found.most_specific_first()) for found in matches]
-    return len(index), list(index.entries), [list(found) for found in matches], ranked
+    answers = []
+    for query in _QUERIES:
+        matches = index.match(query)
+        ranked = [match.entry for match in matches.most_specific_first()]
+        found = [(match.entry, match.weak, match.inside, match.containing) for match in matches]
+        answers.append((len(matches), found, ranked))
+    return len(index), list(index.entries), answers
 
 
 def changed(steps: list[dict[str, KnowledgeEntry | None]]) -> tuple[CatalogIndex, list[KnowledgeEntry]]:

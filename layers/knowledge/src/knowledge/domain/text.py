@@ -35,6 +35,7 @@ _LOOKALIKES = str.maketrans(
         **dict.fromkeys("\u201c\u201d\u201e\u201f", '"'),
     }
 )
+_HALF_A_PAIR = re.compile("[\ud800-\udfff]")
 _LOOKALIKE = re.compile(f"[{''.join(map(chr, _LOOKALIKES))}]")
 
 
@@ -76,7 +77,7 @@ def first_invalid_byte(content: bytes) -> int | None:
 
 def is_encodable(text: str) -> bool:
     """False for a text with half of a surrogate pair, which JSON can carry and UTF-8 cannot."""
-    return not any("\ud800" <= char <= "\udfff" for char in text)
+    return text.isascii() or _HALF_A_PAIR.search(text) is None
 
 
 def is_unspaced(char: str) -> bool:

@@ -74,9 +74,11 @@ class KeywordIndex:
     def documents_of(self, keywords: Collection[int]) -> Iterator[int]:
         """The documents that declare any of the keywords, once for each of them."""
         documents, ends, of_one = self.documents, self.ends, self.ends[0]
-        others = (keyword - of_one for keyword in keywords if keyword >= of_one)
+        others = [keyword - of_one for keyword in keywords if keyword >= of_one]
+        if others:
+            keywords = [keyword for keyword in keywords if keyword < of_one]
         return chain(
-            (documents[keyword] for keyword in keywords if keyword < of_one),
+            map(documents.__getitem__, keywords),
             chain.from_iterable(documents[ends[other] : ends[other + 1]] for other in others),
         )
 

@@ -98,7 +98,9 @@ class Layers:
     def in_key_order(self, numbers: Iterable[int]) -> list[int]:
         """The same documents sorted by path. Inside a layer that is the order of their numbers."""
         ordered = sorted(numbers)
-        end_of_oldest = bisect_left(ordered, self._starts[1]) if len(self.all) > 1 else len(ordered)
+        if len(self.all) < 2 or len(ordered) < 2:
+            return ordered
+        end_of_oldest = bisect_left(ordered, self._starts[1])
         merged_order, taken = list[int](), 0
         for number in sorted(ordered[end_of_oldest:], key=self._path):
             place = bisect_left(ordered, self._path(number), taken, end_of_oldest, key=self._path)

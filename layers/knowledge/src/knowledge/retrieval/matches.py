@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 from typing import NamedTuple, overload
@@ -15,16 +15,27 @@ from knowledge.retrieval.weak_keywords import is_weak
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """One document that the query hit, and by which of its keywords (normalised)."""
+    """One document that the query hit."""
 
     entry: KnowledgeEntry
-    inside: tuple[str, ...]
-    """Keywords found inside the query, the one equal to it included; those that can decide first, then the longest."""
-    containing: tuple[str, ...]
-    """Keywords that contain the query."""
     weak: bool
     """True when nothing it was hit by could decide alone: function words, single characters, the front of a word, and
     keywords that many other documents have inside longer ones."""
+    query: str
+    """Normalised."""
+    weak_by_keyword: Mapping[str, bool] = field(repr=False)
+    """Every keyword inside the query, this document's or another one's, and whether it is weak."""
+
+    @property
+    def inside(self) -> list[str]:
+        """Its keywords inside the query, normalised: those that can decide first, then the longest."""
+        inside = [keyword for keyword in matchable(self.entry.keywords) if keyword in self.weak_by_keyword]
+        return sorted(inside, key=lambda keyword: (self.weak_by_keyword[keyword], -len(keyword)))
+
+    @property
+    def containing(self) -> list[str]:
+        """Its keywords that contain the query, normalised."""
+        return [keyword for keyword in matchable(self.entry.keywords) if contains(keyword, self.query)]
 
 
 class Hit(NamedTuple):
@@ -57,7 +68,7 @@ class Matches(Sequence[Match]):
         self._inside_hits = hits
 
     def __len__(self) -> int:
-        return len(self._numbers)
+        return len(self._found)
 
     @overload
     def __getitem__(self, index: int) -> Match: ...
@@ -75,11 +86,13 @@ class Matches(Sequence[Match]):
         The longest keyword inside the query leads, so one equal to it before all; then keywords that contain it; then
         the most keywords; weak ones last; ties in index order. Source: design section 5.
         """
-        keyword_counts = Counter(chain.from_iterable(self._documents.values()))
+        have_one_keyword = len(self._found) == sum(map(len, self._documents.values()))
+        keyword_counts = None if have_one_keyword else Counter(chain.from_iterable(self._documents.values()))
         seen = set[int]()
         for (weak, _), documents in self._documents.items():
             ordered = self._layers.in_key_order(set(documents) - seen)
-            ordered.sort(key=keyword_counts.__getitem__, reverse=True)
+            if keyword_counts:
+                ordered.sort(key=keyword_counts.__getitem__, reverse=True)
             seen.update(ordered)
             yield from (self._match(number, weak) for number in ordered)
 
@@ -100,17 +113,16 @@ class Matches(Sequence[Match]):
                 yield Hit(True, 0, number, cut)
 
     @cached_property
+    def _found(self) -> set[int]:
+        return set(chain.from_iterable(self._documents.values()))
+
+    @cached_property
     def _numbers(self) -> list[int]:
-        return self._layers.in_key_order(set(chain.from_iterable(self._documents.values())))
+        return self._layers.in_key_order(self._found)
 
     @cached_property
     def _certain(self) -> set[int]:
         return set(chain.from_iterable(documents for (weak, _), documents in self._documents.items() if not weak))
 
     def _match(self, number: int, weak: bool) -> Match:
-        entry = self._layers.entry(number)
-        keywords = matchable(entry.keywords)
-        inside = [keyword for keyword in keywords if keyword in self._inside]
-        inside.sort(key=lambda keyword: (self._inside[keyword], -len(keyword)))
-        containing = tuple(keyword for keyword in keywords if contains(keyword, self._text))
-        return Match(entry, tuple(inside), containing, weak)
+        return Match(self._layers.entry(number), weak, self._text, self._inside)

@@ -214,8 +214,8 @@ def _explanation(trace: _Trace) -> Mapping[str, object]:
             {
                 "source": match.entry.file_path,
                 "title": match.entry.title,
-                "keywords_in_query": list(match.inside),
-                "keywords_containing_query": list(match.containing),
+                "keywords_in_query": match.inside,
+                "keywords_containing_query": match.containing,
                 "weak": match.weak,
             }
             for match in (trace.matches.most_specific_first() if trace.matches else ())
