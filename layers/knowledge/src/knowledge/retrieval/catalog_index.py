@@ -11,7 +11,7 @@ from knowledge.retrieval.layers import Layer, Layers, merged
 from knowledge.retrieval.matches import Hit, Matches
 
 # A keyword that is, as whole words, inside longer keywords of this many other documents is a common word of this base:
-# it tells no document apart.
+# it tells no document apart. Source: measured; good keywords are in 0 to 2, common ones in 20 and more: ADR 17.
 _COMMON_FROM = 10
 
 
