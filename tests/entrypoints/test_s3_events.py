@@ -174,7 +174,50 @@ def test_only_the_failed_messages_come_back_F07(world: World) -> None:
     messages = [dropped(key, f"m{n}") for n, key in enumerate(keys)]
     messages[7] = message("malformed", "m7")
     assert deliver(world, *messages) == ["m4", "m7"]
-    assert world.registry.head().version == 8
+    (change,) = world.registry.changes_after(0)
+    assert list(change.entries) == [key for key in keys if key not in (keys[4], keys[7])]
+
+
+def test_an_unforeseen_error_comes_back_alone_and_is_logged_with_its_trace_N5(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    good, bad = "knowledge_base/good.md", "knowledge_base/bad.md"
+    for key in (bad, good):
+        world.drop(key, markdown("ERR_77"))
+    stat = world.objects._adapter.stat
+    world.objects._adapter.stat = lambda key: stat(key) if key == good else 1 // 0
+    assert deliver(world, dropped(bad, "m1"), dropped(good, "m2")) == ["m1"]
+    assert world.ask("ERR_77").primary is not None
+    (logged,) = [record for record in caplog.records if record.message == "document_not_converged"]
+    assert logged.exc_info
+
+
+def test_the_same_file_named_by_many_messages_is_one_look_B08(world: World) -> None:
+    world.drop("knowledge_base/a.md", markdown("ERR_77"))
+    assert deliver(world, *(dropped("knowledge_base/a.md", f"m{n}") for n in range(10))) == []
+    assert (world.objects.calls["stat"], world.registry.calls["commit"]) == (1, 1)
+
+
+def test_messages_without_a_turn_go_back_as_new_once_and_those_that_failed_before_come_first(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys, now = [f"knowledge_base/{n}.md" for n in range(3)], [0.0]
+    for key in keys:
+        world.drop(key, markdown(f"ERR_{key[15]}", body=f"Text of {key}."))
+    monkeypatch.setattr("knowledge.entrypoints.s3_events.time.monotonic", lambda: now[0])
+    world.converger._clock = world.preparation.vectors._clock = lambda: now[0]
+    embed = world.embedder._adapter.embed_passages
+
+    def slowly(texts: list[str]) -> Any:
+        now[0] += 25.0
+        return embed(texts)
+
+    world.embedder._adapter.embed_passages = slowly
+    fresh = [dropped(key, f"m{key}") for key in (keys[0], keys[1], keys[1])]
+    assert deliver(world, *fresh, dropped(keys[2], receive_count=2)) == []
+    assert world.reader.get_document(READER, doc_id_for(keys[2])).status is DocumentStatus.INDEXED
+    assert world.queue.bodies == [one["body"] for one in fresh[:2]]
+    assert len(world.reader.list_documents(READER).records) == 1
 
 
 def test_a_batch_of_one_that_fails_names_it_F07(world: World) -> None:
@@ -217,7 +260,7 @@ def test_a_large_document_is_finished_however_many_deliveries_it_takes(
     key, now = "knowledge_base/a.md", [0.0]
     world.drop(key, "\n\n".join(f"## Part {n}\n\nText of part {n}." for n in range(200)))
     monkeypatch.setattr("knowledge.entrypoints.s3_events.time.monotonic", lambda: now[0])
-    world.preparation.vectors._clock = lambda: now[0]
+    world.converger._clock = world.preparation.vectors._clock = lambda: now[0]
     embed = world.embedder._adapter.embed_passages
 
     def slowly(texts: list[str]) -> Any:

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from knowledge.ports import MAX_CHANGES
+
 Json = dict[str, Any]
 
 
@@ -111,9 +113,9 @@ def test_somebody_is_told_of_a_dead_letter(resources: Json) -> None:
 def test_the_indexer_takes_batches_and_gives_back_only_what_failed(resources: Json) -> None:
     [source] = [r["Properties"] for r in resources.values() if r["Type"] == "AWS::Lambda::EventSourceMapping"]
     assert source["EventSourceArn"] == {"Fn::GetAtt": ["EventQueue", "Arn"]}
-    assert source["BatchSize"] == 5
+    assert source["BatchSize"] == MAX_CHANGES
     assert source["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
-    assert source["MaximumBatchingWindowInSeconds"] <= 5
+    assert 1 <= source["MaximumBatchingWindowInSeconds"] <= 5
 
 
 def test_the_table_is_billed_by_use_restorable_encrypted_and_forgets_what_expires(table: Json) -> None:

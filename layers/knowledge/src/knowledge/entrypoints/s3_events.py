@@ -4,7 +4,8 @@ import functools
 import json
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote_plus
@@ -14,14 +15,14 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from knowledge.domain.document import DocumentStatus
-from knowledge.errors import DependencyUnavailable, InvalidInput
+from knowledge.errors import DependencyUnavailable, InvalidInput, KnowledgeError
 from knowledge.ports import EventQueue
-from knowledge.services.converge import Converger
+from knowledge.services.converge import Converger, Outcome
 
 _logger = logging.getLogger(__name__)
 
-# What an invocation needs besides embedding, after the last look at the clock: one batch of texts, the writes, the
-# answer. Measured: a batch of four full chunks takes 1.5 s on one vCPU.
+# What an invocation needs besides embedding, after the last look at the clock: one batch of texts, three seconds of
+# looks at other documents, the writes, the answer. Measured: a batch of four full chunks takes 1.5 s on one vCPU.
 _RESERVED_S = 8.0
 _TEST_EVENT = "s3:TestEvent"
 
@@ -56,18 +57,31 @@ class IndexerServices:
 
 
 def build_handler(build: Callable[[], IndexerServices]) -> Callable[[dict[str, Any], Any], dict[str, Any]]:
-    """The indexer's handler: every message on its own; those that failed are named, so that only they come back."""
+    """The indexer's handler: every message on its own; those that failed are named, so that only they come back.
+
+    What the messages name is converged together. Those that failed before go first: what got no turn is put into the
+    queue as new, so that only failures count towards the dead letter queue, and those soon end there or are done.
+    """
     services = functools.cache(build)
 
     def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
         deadline = time.monotonic() + context.get_remaining_time_in_millis() / 1000 - _RESERVED_S
         processor = BatchProcessor(event_type=EventType.SQS, raise_on_entire_batch_failure=False)
+        records = sorted(map(SQSRecord, event["Records"]), key=_receive_count, reverse=True)
+        left = services().converger.converge_all(_paths_in_all(records), deadline=deadline)
+        put_again: set[str] = set()
 
         def handle(record: SQSRecord) -> None:
-            is_last = int(record.attributes.approximate_receive_count or 1) >= services().max_receive_count
-            got_on = [_index(services().converger, path, deadline, is_last=is_last) for path in paths_in(record.body)]
-            if any(got_on):
+            try:
+                paths = paths_in(record.body)
+            except InvalidInput as error:
+                _logger.error("message_unusable", extra={"reason": str(error), "length": len(record.body)})
+                raise
+            is_last = _receive_count(record) >= services().max_receive_count
+            late = {path for path in paths if _is_late(services().converger, path, left[path], is_last=is_last)}
+            if not late <= put_again:
                 services().queue.put_again(record.body)
+                put_again.update(late)
 
         answer = process_partial_response(event=event, record_handler=handle, processor=processor, context=context)
         failed = len(answer["batchItemFailures"])
@@ -75,6 +89,18 @@ def build_handler(build: Callable[[], IndexerServices]) -> Callable[[dict[str, A
         return dict(answer)
 
     return handler
+
+
+def _receive_count(record: SQSRecord) -> int:
+    return int(record.attributes.approximate_receive_count or 1)
+
+
+def _paths_in_all(records: Sequence[SQSRecord]) -> list[str]:
+    paths: list[str] = []
+    for record in records:
+        with suppress(InvalidInput):
+            paths.extend(paths_in(record.body))
+    return paths
 
 
 def paths_in(body: str) -> list[str]:
@@ -89,25 +115,27 @@ def paths_in(body: str) -> list[str]:
             return []
         notification = _Notification.model_validate(message)
     except (ValueError, RecursionError, ValidationError) as error:
-        _logger.error("message_unusable", extra={"reason": "not an S3 notification", "length": len(body)})
         raise InvalidInput("the message is not an S3 notification") from error
     return [unquote_plus(record.s3.object.key) for record in notification.records]
 
 
-def _index(converger: Converger, path: str, deadline: float, *, is_last: bool) -> bool:
-    """True when the document is not finished but got on and only ran out of time: then it goes on at once.
+def _is_late(converger: Converger, path: str, outcome: Outcome | Exception, *, is_last: bool) -> bool:
+    """True when the document is not finished and only time was missing: then it goes on at once.
 
-    Raises DependencyUnavailable when it is not finished for another reason, or when vectors are left that nobody uses:
-    the queue waits before the next try.
+    Raises what `path` failed with, or DependencyUnavailable when it is not finished for another reason, or when vectors
+    are left that nobody uses: the queue waits before the next try.
     """
-    outcome = converger.step(path, deadline=deadline)
+    if isinstance(outcome, Exception):
+        unknown = None if isinstance(outcome, KnowledgeError) else outcome
+        _logger.warning("document_not_converged", extra={"path": path, "reason": str(outcome)}, exc_info=unknown)
+        raise outcome
+    if outcome.out_of_time:
+        return True
     record = outcome.record
     if record is None or record.status is not DocumentStatus.PENDING:
         if not outcome.is_tidy:
             raise DependencyUnavailable("vector store", f"old vectors of {path} are not removed yet")
         return False
-    if outcome.got_on and time.monotonic() >= deadline:
-        return True
     if is_last:
         converger.give_up(path)
     raise DependencyUnavailable("embedder", f"{path} is not finished: {record.reason}")
