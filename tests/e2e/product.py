@@ -8,8 +8,8 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, TypeVar
@@ -26,10 +26,8 @@ from knowledge.config import KnowledgeSettings
 from knowledge.entrypoints import s3_events
 from knowledge.entrypoints.read_http import ReadServices
 from knowledge.ports import DocumentRegistry, Embedder, ObjectStore, RebuildableVectorStore, Vector
-from knowledge.services.catalog_source import CatalogSource
 from knowledge.services.compaction import Compaction
 from knowledge.services.documents import Documents
-from knowledge.services.reconcile import Reconcile
 from knowledge.services.reconcile_progress import Report
 from tests.entrypoints.events import Context
 
@@ -94,20 +92,9 @@ class Product:
         return self._built(lambda: bootstrap.maintenance().compaction())
 
     def reconcile(self) -> Report:
-        """One pass at a time when nobody is at work any more: what no record names may go at once."""
-        documents, (registry, vectors) = self.documents(), self.stores()
-        log = self._built(lambda: bootstrap.catalog_log(os.environ))
-        catalog = CatalogSource(documents._objects, log, documents._base, max_document_bytes=1024 * 1024)
-        reconcile = Reconcile(
-            documents._objects,
-            registry,
-            documents._converger,
-            vectors,
-            documents._base,
-            catalog,
-            embedder=HashingEmbedder().name,
-            settled_after=timedelta(0),
-        )
+        """One pass, when nobody is at work any more: then what no record names may go at once."""
+        reconcile = self._built(lambda: bootstrap.reconcile(os.environ))
+        reconcile._rules = replace(reconcile._rules, settled_after=timedelta(0))
         return reconcile.resume()
 
     def stores(self) -> tuple[DocumentRegistry, RebuildableVectorStore]:
@@ -152,7 +139,9 @@ class Product:
             failed = handle({"Records": [_as_lambda_has_it(message) for message in messages]})
             for message in messages:
                 if message["MessageId"] not in failed:
-                    self.sqs.delete_message(QueueUrl=self.queue_url, ReceiptHandle=message["ReceiptHandle"])
+                    # Whoever took too long finds that the message was delivered again, and leaves it to that delivery.
+                    with suppress(self.sqs.exceptions.ReceiptHandleIsInvalid):
+                        self.sqs.delete_message(QueueUrl=self.queue_url, ReceiptHandle=message["ReceiptHandle"])
         return len(messages)
 
     def waiting(self) -> int:

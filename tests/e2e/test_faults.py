@@ -1,8 +1,9 @@
 """Whatever fails, the stores agree afterwards, and with a plain dict: nothing is lost, nothing double.
 
 Eight threads, each with its own instances of the product and its own documents, upload, drop, delete, copy and look up,
-while every tenth call to AWS and every tenth embedding fails. Meanwhile two indexers follow the bucket's events and the
-log is compacted, through the same faults. Then the faults end, the queue runs dry, and the stores are reconciled once.
+while every tenth call to AWS and every tenth embedding fails. Meanwhile three indexers follow the bucket's events and
+the log is compacted, through the same faults. Then the faults end, the queue runs dry, and the stores are reconciled
+once.
 
 FAULT_OPERATIONS says how many operations, SEED which faults: the seed that is printed makes the same run again, as far
 as threads allow.
@@ -32,7 +33,7 @@ from tests.services.world import ADMIN, READER, markdown
 
 pytestmark = pytest.mark.e2e
 OPERATIONS = int(os.environ.get("FAULT_OPERATIONS", "600"))
-THREADS, INDEXERS, DOCUMENTS_EACH, SHARE = 8, 2, 5, 0.1
+THREADS, INDEXERS, DOCUMENTS_EACH, SHARE = 8, 3, 5, 0.1
 SHARED = tuple(f"shared-{number}.md" for number in range(3))
 
 
@@ -195,7 +196,7 @@ def faults(seed: int, product: Product, monkeypatch: pytest.MonkeyPatch) -> Faul
 
 
 class Meanwhile:
-    """What goes on beside the writers until it is told to end: two indexers and the compaction of the log."""
+    """What goes on beside the writers until it is told to end: three indexers and the compaction of the log."""
 
     def __init__(self, product: Product) -> None:
         self._product = product
