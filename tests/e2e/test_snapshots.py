@@ -47,7 +47,7 @@ def test_new_instances_know_what_is_in_the_snapshot_and_what_came_after_it(stack
         figures = compacted()
         assert (figures["is_written"], figures["source"]) in [(True, "snapshot"), (True, "log")]
         assert compacted()["is_written"] is False
-        assert compacted("compact_long_log")["is_written"] is False
+        assert compacted("compact_if_due")["is_written"] is False
     assert len(snapshots(stack)) == 2
     keywords.append(uploaded(stack))
     restart_lookups()

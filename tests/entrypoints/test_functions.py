@@ -161,14 +161,20 @@ def test_maintenance_compacts_the_log_and_a_new_lookup_function_starts_from_the_
 def test_every_hour_maintenance_does_nothing_while_the_log_is_short_and_no_pass_unfinished(
     aws: SimpleNamespace,
 ) -> None:
-    load("upload")(form_event({"category": "api"}, ("1.md", markdown("ERR_1").encode())))
+    upload = load("upload")
+    upload(form_event({"category": "api"}, ("1.md", markdown("ERR_1").encode())))
+    load("maintenance")({"tasks": ["compact"]})
+    upload(form_event({"category": "api"}, ("2.md", markdown("ERR_2").encode())))
     template = yaml_parse((ROOT / "template.yaml").read_text())
     hourly = template["Resources"]["MaintenanceFunction"]["Properties"]["Events"]["Hourly"]["Properties"]
     answer = load("maintenance")(json.loads(hourly["Input"]))
-    assert answer.keys() == {"compact_long_log", "reconcile_unfinished"}
-    assert (answer["compact_long_log"]["is_written"], answer["reconcile_unfinished"]["documents"]) == (False, 0)
-    assert "Contents" not in aws.s3.list_objects_v2(Bucket=BUCKET, Prefix="_index/catalog/")
+    assert answer.keys() == {"compact_if_due", "reconcile_unfinished"}
+    assert (answer["compact_if_due"]["is_written"], answer["reconcile_unfinished"]["documents"]) == (False, 0)
+    (snapshot,) = aws.s3.list_objects_v2(Bucket=BUCKET, Prefix="_index/catalog/")["Contents"]
     assert "Contents" not in aws.s3.list_objects_v2(Bucket=BUCKET, Prefix="_index/reconcile.json")
+    aws.s3.delete_object(Bucket=BUCKET, Key=snapshot["Key"])
+    answer = load("maintenance")(json.loads(hourly["Input"]))
+    assert answer["compact_if_due"]["is_written"], "within the hour new processes have something to start from again"
 
 
 def test_a_task_that_fails_does_not_keep_the_others_from_running_and_fails_the_invocation(
@@ -188,7 +194,7 @@ def test_a_task_that_fails_does_not_keep_the_others_from_running_and_fails_the_i
 
 
 def test_a_task_that_does_not_exist_is_refused_before_any_other_is_begun(aws: SimpleNamespace) -> None:
-    with pytest.raises(InvalidInput, match="'compct'; there are compact, compact_long_log, calibrate"):
+    with pytest.raises(InvalidInput, match="'compct'; there are compact, compact_if_due, calibrate"):
         load("maintenance")({"tasks": ["compact", "compct"]})
 
 

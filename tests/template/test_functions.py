@@ -162,7 +162,7 @@ def test_maintenance_may_do_with_documents_what_the_indexer_may(functions: Json,
 def test_maintenance_does_everything_once_a_day_and_every_hour_what_cannot_wait(resources: Json) -> None:
     rules = [resource["Properties"] for resource in resources.values() if resource["Type"] == "AWS::Events::Rule"]
     schedules = {rule["ScheduleExpression"]: rule["Targets"][0].get("Input") for rule in rules}
-    assert schedules == {"rate(1 day)": None, "rate(1 hour)": '{"tasks": ["compact_long_log", "reconcile_unfinished"]}'}
+    assert schedules == {"rate(1 day)": None, "rate(1 hour)": '{"tasks": ["compact_if_due", "reconcile_unfinished"]}'}
     assert all("MaintenanceFunction" in str(rule["Targets"]) for rule in rules)
 
 

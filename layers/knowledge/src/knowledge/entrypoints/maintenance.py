@@ -44,7 +44,7 @@ def build_handler(build: Callable[[], MaintenanceServices]) -> Callable[[dict[st
     # In the order in which they run; the last one takes what is left of the time.
     tasks: Mapping[str, Callable[[float], Mapping[str, Any]]] = {
         "compact": lambda _: asdict(compaction().compact()),
-        "compact_long_log": lambda _: asdict(compaction().compact(least_changes=LONG_LOG)),
+        "compact_if_due": lambda _: asdict(compaction().compact(least_changes=LONG_LOG)),
         "calibrate": lambda deadline: asdict(calibration().calibrate(deadline=deadline)),
         "reconcile": lambda deadline: reconcile().resume(deadline=deadline).as_json(),
         "reconcile_unfinished": lambda deadline: reconcile().resume(deadline=deadline, begin=False).as_json(),

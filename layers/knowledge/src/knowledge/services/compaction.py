@@ -10,7 +10,7 @@ from knowledge.domain.document import KnowledgeBasePath
 from knowledge.errors import Conflict
 from knowledge.ports import CatalogLog, ObjectStore, SnapshotPointer
 from knowledge.services.catalog_snapshots import CatalogSnapshots
-from knowledge.services.catalog_source import CatalogSource
+from knowledge.services.catalog_source import CatalogSource, LoadedCatalog, Origin
 
 _logger = logging.getLogger(__name__)
 
@@ -28,13 +28,13 @@ class CompactionResult:
     version: int
     """What the newest snapshot covers; 0 without one."""
     changes: int
-    """How many entries of the log came after the newest snapshot before."""
+    """How many entries of the log came after the one that was the newest before."""
+    source: Origin
+    """What the catalog was built from."""
+    document_count: int
+    """Of the catalog."""
     is_written: bool = False
     """True when there is a new snapshot, which readers that start from now on use."""
-    source: str | None = None
-    """What the catalog was built from: snapshot, log or scan; None where there was no need to build it."""
-    document_count: int | None = None
-    """Of the catalog, where it was built."""
     size_bytes: int | None = None
     """Of the new snapshot."""
     removed_entries: int = 0
@@ -56,37 +56,36 @@ class Compaction:
         self._snapshots = CatalogSnapshots(objects, base)
 
     def compact(self, *, least_changes: int = 1) -> CompactionResult:
-        """A snapshot covers everything committed before this call, if `least_changes` came after the newest one.
+        """A snapshot that can be used covers what was committed before this call, but for fewer than `least_changes`.
 
         It is built from the newest snapshot that can be used and the log after it; without one from the whole log, and
-        where that is incomplete from the files. With 1, a newest snapshot that cannot be used is replaced too. Then the
-        entries of the log before the snapshot that was the newest until now are removed, at most 10,000, and objects
-        that the head no longer names. A run that dies at any point leaves nothing that the next ones do not clear up.
+        where that is incomplete from the files. Then the entries of the log before the snapshot that was the newest
+        until now are removed, at most 10,000, and objects that the head no longer names. A run that dies at any point
+        leaves nothing that the next ones do not clear up.
+
+        With nothing to write it reads the newest snapshot and looks for what is left to remove: five calls.
 
         Raises:
             DependencyUnavailable: a store did not answer; what was done until then is right and stays.
-            CorruptState: the head of the log cannot be read, or the log is written faster than the files are scanned.
+            CorruptState: the head of the log cannot be read, or the log has a gap after the files were scanned.
         """
         started = time.perf_counter()
-        head = self._log.head()
-        newest = head.snapshots[0].version if head.snapshots else 0
-        result = CompactionResult(newest, head.version - newest)
-        if head.version > 0 and (result.changes >= least_changes or least_changes <= 1):
-            result = self._compacted(result)
+        result = self._compacted(self._source.load(from_log=True), least_changes)
         result = replace(result, elapsed_ms=round((time.perf_counter() - started) * 1000))
         _logger.info("catalog_compacted", extra=asdict(result))
         return result
 
-    def _compacted(self, result: CompactionResult) -> CompactionResult:
-        loaded = self._source.load(from_log=True)
-        head, state, used = loaded.head, loaded.state, loaded.snapshot
-        result = replace(result, source=str(loaded.origin), document_count=len(state.index))
-        if used is not None and used == head.snapshots[0] and used.version == state.version:
-            return self._cleared(head.snapshots, result)
+    def _compacted(self, loaded: LoadedCatalog, least_changes: int) -> CompactionResult:
+        snapshots, state, used = loaded.head.snapshots, loaded.state, loaded.snapshot
+        newest = snapshots[0].version if snapshots else 0
+        result = CompactionResult(newest, state.version - newest, source=loaded.origin, document_count=len(state.index))
+        is_usable = used is not None and used == snapshots[0]
+        if state.version == 0 or (is_usable and result.changes < least_changes):
+            return self._cleared(snapshots, result)
         written = self._snapshots.write(state)
         published = (written,) if used is None else (written, used)
         try:
-            self._log.publish(published, instead_of=head.snapshots)
+            self._log.publish(published, instead_of=snapshots)
         except Conflict:
             # After any other error it may be published all the same; then it stays until a later run clears up.
             self._snapshots.remove(written)
