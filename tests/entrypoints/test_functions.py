@@ -11,6 +11,7 @@ from typing import Any
 
 import boto3
 import pytest
+from botocore.client import BaseClient
 from moto import mock_aws
 from samtranslator.yaml_helper import yaml_parse
 
@@ -105,6 +106,28 @@ def test_what_one_function_uploads_the_next_lookup_in_another_finds_and_what_one
     assert ask(lookup, "ERR_77 card")["found"] is False
     assert ask(lookup, "the customer mistyped the card number")["found"] is False
     assert not aws.s3.list_objects_v2(Bucket=BUCKET, Prefix="_index/vectors/").get("Contents")
+
+
+def test_a_certain_lookup_costs_one_strongly_consistent_read_and_its_file(
+    aws: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    upload, lookup, another = load("upload"), load("lookup"), load("lookup")
+    for number in range(3):
+        text = markdown(f"ERR_{number}").encode()
+        assert upload(form_event({"category": "api"}, (f"{number}.md", text)))["statusCode"] == 201
+    assert ask(lookup, "ERR_0")["found"] is ask(another, "ERR_1")["found"] is True
+    calls: list[tuple[str, object]] = []
+    send: Any = vars(BaseClient)["_make_api_call"]
+
+    def counted(client: Any, operation: str, parameters: dict[str, Any]) -> Any:
+        calls.append((operation, parameters.get("ConsistentRead")))
+        return send(client, operation, parameters)
+
+    monkeypatch.setattr(BaseClient, "_make_api_call", counted)
+    for instance in (lookup, another):
+        calls.clear()
+        assert ask(instance, "ERR_2 again")["primary"]["confidence"] == "high"
+        assert calls == [("Query", True), ("GetObject", None)]
 
 
 def test_a_dropped_file_is_indexed_by_the_bucket_event(aws: SimpleNamespace) -> None:
