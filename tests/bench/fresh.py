@@ -38,7 +38,7 @@ class Cost:
     peak_mb: float
     """The most there ever was, above the same."""
     told: Any
-    """JSON: what the last run put into its variable `told`."""
+    """JSON: what the run of that time put into its variable `told`."""
 
 
 def cost_of(body: str, *arguments: str, environment: Mapping[str, str] | None = None) -> Cost:
@@ -66,5 +66,7 @@ def _median(
         )
         for _ in range(_RUNS)
     ]
-    elapsed_s, resident_kb, peak_kb = (statistics.median(run[at] for run in runs) for at in range(3))
-    return elapsed_s, resident_kb, peak_kb, runs[-1][3]
+    resident_kb, peak_kb = (statistics.median(run[at] for run in runs) for at in (1, 2))
+    # What was told may be a time too, so it has to be of the same run.
+    elapsed_s, _, _, told = sorted(runs, key=lambda run: run[0])[_RUNS // 2]
+    return elapsed_s, resident_kb, peak_kb, told
