@@ -11,6 +11,7 @@ import yaml
 
 # What compilers, linkers and assemblers call their errors: `C2065`, `LNK2001`. Source: the pages of the set l0_cppdocs.
 _ERROR_CODE = re.compile(r"[A-Z]{1,4}[0-9]{3,5}")
+_A_MESSAGE = "undeclared identifier"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +55,12 @@ class Questions:
     unrelated: Sequence[str]
 
     def message(self, code: str, page: Page) -> str:
-        """`code` as a compiler reports it: with the message the queries have for it, else with what its page says."""
-        return f"main.cpp(12): error {code}: {self.messages.get(code, page.text)}"
+        """`code` as a compiler reports it: with the message the queries have for it, else with what its page says.
+
+        The overview pages of many codes name other codes; a message names one.
+        """
+        own = page.text if set(_ERROR_CODE.findall(page.text)) <= {code} else _A_MESSAGE
+        return f"main.cpp(12): error {code}: {self.messages.get(code, own)}"
 
 
 def load_bases(folders: Iterable[Path]) -> list[Base]:

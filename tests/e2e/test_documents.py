@@ -126,6 +126,8 @@ def test_a_dropped_file_that_cannot_be_read_is_listed_as_failed_with_the_reason(
     document = eventually(lambda: stack.document_at(key))
     assert document["status"] == "FAILED"
     assert "UTF-8" in document["reason"]
+    stack.s3.delete_object(Bucket=stack.bucket, Key=key)
+    eventually(lambda: stack.document_at(key) is None)
 
 
 def test_an_empty_file_is_listed_with_a_warning_B06(stack: Stack) -> None:

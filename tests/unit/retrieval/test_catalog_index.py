@@ -94,10 +94,16 @@ def test_the_longest_keyword_wins_E03() -> None:
     assert ranked(index, "is gpt-4o-mini cheaper") == ["b", "a"]
 
 
-def test_the_code_decides_and_not_the_common_word() -> None:
-    index = index_of(a=["identifier"], b=["C2065"], c=["error"])
-    assert ranked(index, "C2065 identifier")[0] == "a"
-    assert ranked(index_of(a=["int"], b=["C2065"]), "error C2065: undeclared int")[0] == "b"
+@pytest.mark.parametrize("code", ["C2065", "LNK2001", "PAY-2003", "ORA-00001", "ERR_TIMEOUT", "0x80070005"])
+def test_the_code_in_a_message_decides_and_not_its_words(code: str) -> None:
+    index = index_of(a=["undeclared identifier"], b=[code], c=["error"])
+    (match, *_) = index.match(f"error {code}: undeclared identifier").most_specific_first()
+    assert (match.entry.file_path, match.weak) == ("b", False)
+
+
+@pytest.mark.parametrize("name", ["utf8", "int32", "http2", "size_t", "3000", "v2"])
+def test_a_name_with_digits_is_no_code(name: str) -> None:
+    assert ranked(index_of(a=["connection pool"], b=[name]), f"connection pool with {name}")[0] == "a"
 
 
 def test_the_order_of_specificity_is_equal_inside_containing_and_more_keywords() -> None:

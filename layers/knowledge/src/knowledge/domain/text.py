@@ -1,6 +1,7 @@
 """Text normalisation for matching. Stored text is never changed by it."""
 
 import codecs
+import functools
 import re
 import unicodedata
 
@@ -95,6 +96,8 @@ def is_mostly_unspaced(text: str) -> bool:
     return letters > 0 and len(_UNSPACED.findall(text)) * 4 > letters
 
 
+# Asked of the neighbours of every keyword found; a base uses a few thousand characters.
+@functools.lru_cache(maxsize=8192)
 def is_word_character(char: str) -> bool:
     """True where a neighbour of the same kind continues the word: letters, digits, marks and `_`, in spaced scripts."""
     if char.isascii():

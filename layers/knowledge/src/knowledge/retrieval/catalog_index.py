@@ -8,11 +8,11 @@ from knowledge.domain.text import normalise
 from knowledge.retrieval.index_dump import dump, load
 from knowledge.retrieval.keyword_index import WEAK
 from knowledge.retrieval.layers import Layer, Layers, merged
-from knowledge.retrieval.matches import Hit, Matches
+from knowledge.retrieval.matches import Hit, Matches, rank_inside
 
 # A keyword that is, as whole words, inside longer keywords of this many other documents is a common word of this base:
-# it tells no document apart. Source: measured; good keywords are in 0 to 2, common ones in 20 and more: ADR 17.
-_COMMON_FROM = 10
+# it tells no document apart. Source: measured; good keywords are in 0 to 2: ADR 17.
+_COMMON_FROM = 5
 
 
 class CatalogIndex:
@@ -43,7 +43,7 @@ class CatalogIndex:
                 if keyword not in inside:
                     others = layer.index.inside_others[place]
                     inside[keyword] = others == WEAK or (keyword != text and self._is_common(keyword, others))
-                hits.append(Hit(inside[keyword], len(keyword), number, (place,)))
+                hits.append(Hit(rank_inside(keyword, weak=inside[keyword]), number, (place,)))
         return Matches(self._layers, text, inside, hits)
 
     def changed(self, latest: Mapping[str, KnowledgeEntry | None]) -> "CatalogIndex":

@@ -8,6 +8,7 @@ from itertools import chain
 from typing import NamedTuple, overload
 
 from knowledge.domain.document import KnowledgeEntry
+from knowledge.retrieval.codes import is_code
 from knowledge.retrieval.keyword_index import contains, matchable
 from knowledge.retrieval.layers import Layers
 from knowledge.retrieval.weak_keywords import is_weak
@@ -28,9 +29,9 @@ class Match:
 
     @property
     def inside(self) -> list[str]:
-        """Its keywords inside the query, normalised: those that can decide first, then the longest."""
+        """Its keywords inside the query, normalised: those that can decide first, then codes, then the longest."""
         inside = [keyword for keyword in matchable(self.entry.keywords) if keyword in self.weak_by_keyword]
-        return sorted(inside, key=lambda keyword: (self.weak_by_keyword[keyword], -len(keyword)))
+        return sorted(inside, key=lambda keyword: rank_inside(keyword, weak=self.weak_by_keyword[keyword]))
 
     @property
     def containing(self) -> list[str]:
@@ -38,20 +39,26 @@ class Match:
         return [keyword for keyword in matchable(self.entry.keywords) if contains(keyword, self.query)]
 
 
+Rank = tuple[bool, bool, int]
+"""Sorts the most specific first: weak or not, no code or one, the length below zero."""
+
+
+def rank_inside(keyword: str, *, weak: bool) -> Rank:
+    """Of a keyword inside the query: `error C2065: undeclared identifier` is about the code and not `identifier`."""
+    return weak, not is_code(keyword), -len(keyword)
+
+
+def rank_containing(*, weak: bool) -> Rank:
+    """Of keywords that contain the query: after all that are inside it and as weak."""
+    return weak, True, 0
+
+
 class Hit(NamedTuple):
     """Keywords of one layer that the query hit in the same way."""
 
-    weak: bool
-    """True when they cannot decide alone."""
-    inside_chars: int
-    """Length of the keyword inside the query; 0 for those that contain it."""
+    rank: Rank
     layer: int
     keywords: Collection[int]
-
-    @property
-    def rank(self) -> tuple[bool, int]:
-        """The most specific first."""
-        return self.weak, -self.inside_chars
 
 
 class Matches(Sequence[Match]):
@@ -83,13 +90,13 @@ class Matches(Sequence[Match]):
     def most_specific_first(self) -> Iterator[Match]:
         """The same matches by rank, each made when its turn comes.
 
-        The longest keyword inside the query leads, so one equal to it before all; then keywords that contain it; then
-        the most keywords; weak ones last; ties in index order. Source: design section 5.
+        One equal to the query leads, then a code inside it, then the longest keyword inside it; then keywords that
+        contain it; then the most keywords; weak ones last; ties in index order. Source: design section 5.
         """
         have_one_keyword = len(self._found) == sum(map(len, self._documents.values()))
         keyword_counts = None if have_one_keyword else Counter(chain.from_iterable(self._documents.values()))
         seen = set[int]()
-        for (weak, _), documents in self._documents.items():
+        for (weak, *_), documents in self._documents.items():
             ordered = self._layers.in_key_order(set(documents) - seen)
             if keyword_counts:
                 ordered.sort(key=keyword_counts.__getitem__, reverse=True)
@@ -97,9 +104,9 @@ class Matches(Sequence[Match]):
             yield from (self._match(number, weak) for number in ordered)
 
     @cached_property
-    def _documents(self) -> dict[tuple[bool, int], list[int]]:
+    def _documents(self) -> dict[Rank, list[int]]:
         """By rank, the most specific first; a document is there once for each of its keywords."""
-        documents: dict[tuple[bool, int], list[int]] = {}
+        documents: dict[Rank, list[int]] = {}
         for hit in sorted([*self._inside_hits, *self._containing_hits()], key=lambda hit: hit.rank):
             documents.setdefault(hit.rank, []).extend(self._layers.documents_of(hit.layer, hit.keywords))
         return documents
@@ -108,9 +115,9 @@ class Matches(Sequence[Match]):
         for number, layer in enumerate(self._layers.all):
             whole, cut = layer.index.containing(self._text)
             if whole:
-                yield Hit(is_weak(self._text), 0, number, whole)
+                yield Hit(rank_containing(weak=is_weak(self._text)), number, whole)
             if cut:
-                yield Hit(True, 0, number, cut)
+                yield Hit(rank_containing(weak=True), number, cut)
 
     @cached_property
     def _found(self) -> set[int]:
@@ -122,7 +129,7 @@ class Matches(Sequence[Match]):
 
     @cached_property
     def _certain(self) -> set[int]:
-        return set(chain.from_iterable(documents for (weak, _), documents in self._documents.items() if not weak))
+        return set(chain.from_iterable(documents for (weak, *_), documents in self._documents.items() if not weak))
 
     def _match(self, number: int, weak: bool) -> Match:
         return Match(self._layers.entry(number), weak, self._text, self._inside)

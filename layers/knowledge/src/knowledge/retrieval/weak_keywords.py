@@ -27,6 +27,18 @@ _ENGLISH = _words(
     when where whether which while who whom whose why will with within without would yes yet you your yours yourself
     """
 )
+# The words with which people ask, and with which they say that something is much or little, good or bad: they name no
+# topic. Source: Biber et al., Longman Grammar of Spoken and Written English, 5.2 (the commonest verbs of saying and
+# thinking) and 7.4 (the commonest adjectives).
+_ENGLISH_ASKING = _words(
+    """
+    able answer ask asked asking bad believe best better big call called calling certain clear describe difficult
+    discuss easy explain fast feel find fine full good great guess happy hard hear high hope huge important know large
+    last late like likely listen little long look looking love low main mean mention nice old only possible quick
+    remember right say saying short show showing similar simple slow small speak suggest sure talk tell telling think
+    true understand want whole wonder wrong young
+    """
+)
 _CHINESE = _words(
     """
     的 了 和 与 及 或 在 是 有 我 你 您 他 她 它 我们 你们 他们 她们 它们 咱们 自己
@@ -40,6 +52,13 @@ _CHINESE = _words(
     谢谢
     """
 )
+_CHINESE_ASKING = _words(
+    "告诉 告诉我 知道 觉得 认为 介绍 解释 说明 说说 看看 找到 好 坏 大 小 高 低 快 慢 简单 困难 重要"
+)
+
+
+_WEAK_ENGLISH = _ENGLISH | _ENGLISH_ASKING
+_WEAK_CHINESE = _CHINESE | _CHINESE_ASKING
 
 
 # For the words of one query, asked for each of a hundred hits.
@@ -52,4 +71,4 @@ def is_weak(keyword: str) -> bool:
     """
     if len(keyword) < 2 or not any(unicodedata.category(char)[0] in "LN" for char in keyword):
         return True
-    return keyword in _CHINESE or all(word in _ENGLISH for word in keyword.split())
+    return keyword in _WEAK_CHINESE or all(word in _WEAK_ENGLISH for word in keyword.split())

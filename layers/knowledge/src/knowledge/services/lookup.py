@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 from knowledge.domain.access import Principal, Role
 from knowledge.domain.lookup import Confidence, LookupAnswer, Primary, Supplement, Tier, TierFailure, excerpt
@@ -22,6 +23,8 @@ _logger = logging.getLogger(__name__)
 MAX_QUERY_CHARS = 4000
 # Source: design section 7.
 _TOP_K = 3
+# How many exact matches `explain` lists; a common word may hit thousands, and an answer holds at most 6 MB.
+_MAX_EXPLAINED = 100
 
 
 @dataclass(slots=True)
@@ -210,6 +213,7 @@ def _ms(seconds: float) -> float:
 
 def _explanation(trace: _Trace) -> Mapping[str, object]:
     return {
+        "match_count": trace.exact_hit_count,
         "matches": [
             {
                 "source": match.entry.file_path,
@@ -218,7 +222,7 @@ def _explanation(trace: _Trace) -> Mapping[str, object]:
                 "keywords_containing_query": match.containing,
                 "weak": match.weak,
             }
-            for match in (trace.matches.most_specific_first() if trace.matches else ())
+            for match in islice(trace.matches.most_specific_first() if trace.matches else (), _MAX_EXPLAINED)
             if match.entry.file_path not in trace.gone
         ],
         "semantic": [
