@@ -9,11 +9,15 @@ import unicodedata
 # marks) and the variation selectors are invisible, so two texts that look the same must match whether they hold them
 # or not. Source: Unicode Standard 16, chapter 23 and DerivedGeneralCategory.txt, and UTS #51 for emoji presentation
 # selectors.
-_INVISIBLE = re.compile(
-    "[\u00ad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064"
+_INVISIBLE = (
+    "\u00ad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064"
     "\u2066-\u206f\ufe00-\ufe0f\ufeff\ufff9-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f"
-    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0001\U000e0020-\U000e007f]"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0001\U000e0020-\U000e007f"
 )
+# Full-width ASCII, as NFKC has it too; Chinese punctuation is, and NFKC takes four times as long where there is some.
+# Source: Unicode Standard, Halfwidth and Fullwidth Forms.
+_FULL_WIDTH = {chr(code): chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)}
+_INVISIBLE_OR_FULL_WIDTH = re.compile(f"[{_INVISIBLE}\uff01-\uff5e]")
 
 # Scripts written without blanks between words, where a keyword may touch its neighbours: Thai, Lao, Myanmar and Khmer,
 # Kana, Bopomofo, the Han blocks, and Hangul, whose particles are glued to the noun. Source: UAX #29, section 4,
@@ -49,7 +53,7 @@ def normalise(text: str) -> str:
     """
     if text.isascii():
         return " ".join(text.casefold().split())
-    visible = _INVISIBLE.sub("", text)
+    visible = _INVISIBLE_OR_FULL_WIDTH.sub(lambda found: _FULL_WIDTH.get(found[0], ""), text)
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", visible).casefold())
     if _LOOKALIKE.search(folded):
         folded = folded.translate(_LOOKALIKES)
