@@ -3,6 +3,9 @@
 Works where the SDK hands a request to the network, so that its parsers, its retries and our adapters meet the faults as
 they would meet those of the network. What happens is drawn from a seed, for each thread on its own: the same thread
 making the same calls meets the same faults.
+
+The package microburst does the same in a proxy for any program. It draws without a seed, or from the request itself, so
+that either no run can be made again or a call that failed fails at every retry.
 """
 
 import io
