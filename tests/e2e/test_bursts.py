@@ -18,7 +18,7 @@ from tests.services.world import markdown
 pytestmark = pytest.mark.e2e
 
 # BURST=5000 drops as many as a whole team that moves in.
-FILES = int(os.environ.get("BURST", "300"))
+FILES = int(os.environ.get("BURST", "200"))
 # The MaximumConcurrency of the indexer in template.yaml.
 INDEXERS = 10
 

@@ -32,7 +32,7 @@ from tests.e2e.product import PREFIX, Product
 from tests.services.world import ADMIN, READER, markdown
 
 pytestmark = pytest.mark.e2e
-OPERATIONS = int(os.environ.get("FAULT_OPERATIONS", "600"))
+OPERATIONS = int(os.environ.get("FAULT_OPERATIONS", "400"))
 THREADS, INDEXERS, DOCUMENTS_EACH, SHARE = 8, 3, 5, 0.1
 SHARED = tuple(f"shared-{number}.md" for number in range(3))
 

@@ -17,7 +17,7 @@ from tests.e2e.product import PREFIX, Product
 from tests.services.world import ADMIN, READER, markdown
 
 pytestmark = pytest.mark.e2e
-ROUNDS = int(os.environ.get("FRESHNESS_ROUNDS", "150"))
+ROUNDS = int(os.environ.get("FRESHNESS_ROUNDS", "50"))
 INSTANCES = 8
 
 

@@ -14,8 +14,8 @@ from knowledge.retrieval.packed_entries import PackedEntries
 from knowledge.retrieval.packed_texts import PackedTexts
 from knowledge.retrieval.word_starts import WordStarts
 
-# To be raised whenever what is below, or how keywords are normalised and cut into words, changes. The version of
-# Unicode is part of it, because normalisation follows it.
+# To be raised whenever what is below, or how keywords are normalised, cut into words and told weak, changes. The
+# version of Unicode is part of it, because normalisation follows it.
 _FORMAT = f"keyword index 1, Unicode {unicodedata.unidata_version}, {sys.byteorder}\n".encode()
 _CHECKSUM_BYTES = 4
 _SIZE_BYTES = 4
