@@ -39,7 +39,7 @@ class Figure:
 
 _LARGEST = "100000"
 
-# The targets are those of the issue that asked for the exact tier.
+# Source of the targets: specification N1, N3 and N4, and what the exact tier was made to reach.
 FIGURES = {
     figure.name: figure
     for figure in (

@@ -44,7 +44,7 @@ def measure_as_declared(base: Base, questions: Questions, figures: Figures, fold
 
     codes = messages_of(base, questions)
     asked = [*codes, *codes.values(), *questions.unrelated]
-    matching = times_us(answering(index), asked)
+    matching = times_us(index.match, asked)
     raw = times_us(lambda text: list(automaton.find_overlapping(text)), list(map(normalise, asked)))
     load = loaded(index, folder)
     figures.record(
