@@ -1,13 +1,13 @@
 """The exact tier's index of a whole catalog, and how it changes. Pure: no store, no clock."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import overload
 
 from knowledge.domain.document import KnowledgeEntry
 from knowledge.domain.text import normalise
 from knowledge.retrieval.index_dump import dump, load
 from knowledge.retrieval.keyword_index import WEAK
 from knowledge.retrieval.layers import Layer, Layers, merged
+from knowledge.retrieval.made_sequence import MadeSequence
 from knowledge.retrieval.matches import Hit, Matches, rank_inside
 
 # A keyword that is, as whole words, inside longer keywords of this many other documents is a common word of this base:
@@ -72,7 +72,7 @@ class CatalogIndex:
         return others >= _COMMON_FROM
 
 
-class _Entries(Sequence[KnowledgeEntry]):
+class _Entries(MadeSequence[KnowledgeEntry]):
     """A list of entries, each made when it is asked for."""
 
     __slots__ = ("_layers", "_numbers")
@@ -84,11 +84,6 @@ class _Entries(Sequence[KnowledgeEntry]):
     def __len__(self) -> int:
         return len(self._numbers)
 
-    @overload
-    def __getitem__(self, index: int) -> KnowledgeEntry: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[KnowledgeEntry]: ...
-    def __getitem__(self, index: int | slice) -> KnowledgeEntry | Sequence[KnowledgeEntry]:
-        if isinstance(index, slice):
-            return [self._layers.entry(number) for number in self._numbers[index]]
-        return self._layers.entry(self._numbers[index])
+    def made(self, place: int) -> KnowledgeEntry:
+        """See MadeSequence."""
+        return self._layers.entry(self._numbers[place])

@@ -5,12 +5,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
-from typing import NamedTuple, overload
+from typing import NamedTuple
 
 from knowledge.domain.document import KnowledgeEntry
 from knowledge.retrieval.codes import is_code
 from knowledge.retrieval.keyword_index import contains, matchable
 from knowledge.retrieval.layers import Layers
+from knowledge.retrieval.made_sequence import MadeSequence
 from knowledge.retrieval.weak_keywords import is_weak
 
 
@@ -61,7 +62,7 @@ class Hit(NamedTuple):
     keywords: Collection[int]
 
 
-class Matches(Sequence[Match]):
+class Matches(MadeSequence[Match]):
     """The documents that a query hit, in key order. Immutable."""
 
     def __init__(self, layers: Layers, text: str, inside: Mapping[str, bool], hits: Sequence[Hit]) -> None:
@@ -77,14 +78,9 @@ class Matches(Sequence[Match]):
     def __len__(self) -> int:
         return len(self._found)
 
-    @overload
-    def __getitem__(self, index: int) -> Match: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Match]: ...
-    def __getitem__(self, index: int | slice) -> Match | Sequence[Match]:
-        if isinstance(index, slice):
-            return [self._match(number, number not in self._certain) for number in self._numbers[index]]
-        number = self._numbers[index]
+    def made(self, place: int) -> Match:
+        """See MadeSequence."""
+        number = self._numbers[place]
         return self._match(number, number not in self._certain)
 
     def most_specific_first(self) -> Iterator[Match]:

@@ -2,13 +2,13 @@
 
 import json
 from collections.abc import Sequence
-from typing import overload
 
 from knowledge.domain.document import KnowledgeEntry
+from knowledge.retrieval.made_sequence import MadeSequence
 from knowledge.retrieval.packed_texts import PackedTexts
 
 
-class PackedEntries(Sequence[KnowledgeEntry]):
+class PackedEntries(MadeSequence[KnowledgeEntry]):
     """An immutable list of entries sorted by path, each made when it is asked for."""
 
     __slots__ = ("paths", "rests")
@@ -30,15 +30,10 @@ class PackedEntries(Sequence[KnowledgeEntry]):
     def __len__(self) -> int:
         return len(self.paths)
 
-    @overload
-    def __getitem__(self, index: int) -> KnowledgeEntry: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[KnowledgeEntry]: ...
-    def __getitem__(self, index: int | slice) -> KnowledgeEntry | Sequence[KnowledgeEntry]:
-        if isinstance(index, slice):
-            return [self[number] for number in range(len(self))[index]]
-        title, summary, *keywords = json.loads(self.rests[index])
-        return KnowledgeEntry(self.paths[index], title, tuple(keywords), summary)
+    def made(self, place: int) -> KnowledgeEntry:
+        """See MadeSequence."""
+        title, summary, *keywords = json.loads(self.rests[place])
+        return KnowledgeEntry(self.paths[place], title, tuple(keywords), summary)
 
     def place_of(self, path: str) -> int | None:
         """Where the entry of `path` is, or None."""

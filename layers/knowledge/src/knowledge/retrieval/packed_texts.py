@@ -2,14 +2,15 @@
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
-from typing import overload
+from collections.abc import Iterable
+
+from knowledge.retrieval.made_sequence import MadeSequence
 
 # Half a surrogate pair, which a path or a title may hold, has to come back as it was.
 _SURROGATES = "surrogatepass"
 
 
-class PackedTexts(Sequence[str]):
+class PackedTexts(MadeSequence[str]):
     """An immutable list of texts, each decoded when it is asked for. Every text is followed by a line break."""
 
     __slots__ = ("block", "ends")
@@ -32,14 +33,9 @@ class PackedTexts(Sequence[str]):
     def __len__(self) -> int:
         return len(self.ends)
 
-    @overload
-    def __getitem__(self, index: int) -> str: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[str]: ...
-    def __getitem__(self, index: int | slice) -> str | Sequence[str]:
-        if isinstance(index, slice):
-            return [self[number] for number in range(len(self))[index]]
-        return self.bytes_at(index).decode("utf-8", _SURROGATES)
+    def made(self, place: int) -> str:
+        """See MadeSequence."""
+        return self.bytes_at(place).decode("utf-8", _SURROGATES)
 
     def start_of(self, index: int) -> int:
         """Where the text begins, in bytes."""
