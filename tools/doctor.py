@@ -53,7 +53,7 @@ def main() -> int:
             examined("dead letters", lambda: dead_letters("DeadLetterQueue")),
             examined("catalog", lambda: catalog(log.head())),
         ]
-        report = followed(reconcile.run(repair=options.fix), total=_count(settings["TABLE_NAME"]))
+        report = followed(reconcile.run(repair=options.fix), total=seed.document_count(settings["TABLE_NAME"]))
     except (KnowledgeError, ConfigError, ClientError, BotoCoreError) as error:
         print(f"{error}\nThe stores could not be compared.", file=sys.stderr)
         return 1
@@ -165,11 +165,6 @@ def _depth(logical_id: str) -> tuple[int, int]:
     found = client.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"]
     waiting = int(found["ApproximateNumberOfMessages"]) + int(found.get("ApproximateNumberOfMessagesDelayed", "0"))
     return waiting, int(found["ApproximateNumberOfMessagesNotVisible"])
-
-
-def _count(table_name: str) -> int:
-    """How many documents there are: a call for each megabyte of records."""
-    return sum(page["Count"] for page in seed.listing_pages(table_name, Select="COUNT"))
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ def main() -> int:
 
 
 def _run(running: Mapping[str, str], *, only_changed: bool, are_deployed: bool) -> int:
-    reindex, total = bootstrap.reindex(running), _count(running["TABLE_NAME"])
+    reindex, total = bootstrap.reindex(running), seed.document_count(running["TABLE_NAME"])
     if not only_changed:
         for _ in track(reindex.build(), description="building the index", total=total):
             pass
@@ -62,11 +62,6 @@ def _settings(parser: argparse.ArgumentParser, given: list[str]) -> dict[str, st
         if "=" not in one:
             parser.error(f"{one!r} is no setting: NAME=value is wanted")
     return dict(one.split("=", 1) for one in given)
-
-
-def _count(table_name: str) -> int:
-    """How many documents there are: a call for each megabyte of records."""
-    return sum(page["Count"] for page in seed.listing_pages(table_name, Select="COUNT"))
 
 
 if __name__ == "__main__":

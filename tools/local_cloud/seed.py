@@ -100,6 +100,11 @@ def listing_pages(table: str, **options: Any) -> Iterator[Mapping[str, Any]]:
     )
 
 
+def document_count(table: str) -> int:
+    """How many documents there are: a call for each megabyte of records."""
+    return sum(page["Count"] for page in listing_pages(table, Select="COUNT"))
+
+
 def _listing(table: str) -> dict[str, _Indexed]:
     return {
         item["file_path"]["S"]: _Indexed(

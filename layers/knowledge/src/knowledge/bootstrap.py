@@ -115,7 +115,6 @@ def indexer() -> "IndexerServices":
 
 def read_services() -> "ReadServices":
     """For the function that serves every read; the catalog begins to load at once, in the background."""
-    from knowledge.adapters.dynamodb_catalog_log import DynamoCatalogLog
     from knowledge.entrypoints.read_http import ReadServices
     from knowledge.services.catalog import KnowledgeIndex
     from knowledge.services.document_reader import DocumentReader
@@ -128,7 +127,7 @@ def read_services() -> "ReadServices":
     objects, registry, base = _objects(settings), _registry(settings, dynamodb), settings.base
     index = KnowledgeIndex(
         objects,
-        DynamoCatalogLog(dynamodb, settings.table_name),
+        _catalog_log(settings, dynamodb),
         base,
         max_document_bytes=settings.max_document_bytes,
         max_staleness_s=settings.catalog_max_staleness_s,
@@ -159,9 +158,7 @@ def reconcile(environment: Mapping[str, str]) -> "Reconcile":
 
 def catalog_log(environment: Mapping[str, str]) -> "CatalogLog":
     """For the same program."""
-    from knowledge.adapters.dynamodb_catalog_log import DynamoCatalogLog
-
-    return DynamoCatalogLog(_dynamodb_client(), MaintenanceSettings.from_env(environment).table_name)
+    return _catalog_log(MaintenanceSettings.from_env(environment))
 
 
 def _calibration(settings: KnowledgeSettings) -> "Calibration":
@@ -175,23 +172,21 @@ def _calibration(settings: KnowledgeSettings) -> "Calibration":
 
 
 def _compaction(settings: KnowledgeSettings) -> "Compaction":
-    from knowledge.adapters.dynamodb_catalog_log import DynamoCatalogLog
     from knowledge.services.compaction import Compaction
 
-    log = DynamoCatalogLog(_dynamodb_client(), settings.table_name)
-    return Compaction(_objects(settings), log, settings.base, max_document_bytes=settings.max_document_bytes)
+    log, limit = _catalog_log(settings), settings.max_document_bytes
+    return Compaction(_objects(settings), log, settings.base, max_document_bytes=limit)
 
 
 def _reconcile(settings: DocumentSettings) -> "Reconcile":
-    from knowledge.adapters.dynamodb_catalog_log import DynamoCatalogLog
     from knowledge.services.catalog_source import CatalogSource
     from knowledge.services.reconcile import Reconcile
 
     objects, registry = _objects(settings), _registry(settings)
     embedder, vectors = semantics(settings, objects)
     converger = _converger(settings, objects, registry, embedder, vectors)
-    log = DynamoCatalogLog(_dynamodb_client(), settings.table_name)
-    catalog = CatalogSource(objects, log, settings.base, max_document_bytes=settings.max_document_bytes)
+    log, limit = _catalog_log(settings), settings.max_document_bytes
+    catalog = CatalogSource(objects, log, settings.base, max_document_bytes=limit)
     return Reconcile(objects, registry, converger, vectors, settings.base, catalog, embedder=embedder.name)
 
 
@@ -215,6 +210,12 @@ def _registry(settings: KnowledgeSettings, client: "DynamoDBClient | None" = Non
     from knowledge.adapters.dynamodb_registry import DynamoDocumentRegistry
 
     return DynamoDocumentRegistry(client or _dynamodb_client(), settings.table_name)
+
+
+def _catalog_log(settings: KnowledgeSettings, client: "DynamoDBClient | None" = None) -> "CatalogLog":
+    from knowledge.adapters.dynamodb_catalog_log import DynamoCatalogLog
+
+    return DynamoCatalogLog(client or _dynamodb_client(), settings.table_name)
 
 
 def _converger(

@@ -1,6 +1,6 @@
 """What every user of the table shares: whole consistent reads, and waiting before another try."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from knowledge.adapters.aws_errors import aws_errors
@@ -14,15 +14,19 @@ DYNAMODB = "DynamoDB"
 # Full jitter: a random part of a bound that doubles. Source: Amazon Builders' Library, "Timeouts, retries and backoff
 # with jitter". The bounds are our choice: a transaction takes about 10 ms, and a caller has waited 4 s on average
 # when the last try fails.
-MAX_TRIES = 30
+_MAX_TRIES = 30
 _FIRST_DELAY_S = 0.01
 _LONGEST_DELAY_S = 0.32
 
 
-def delay_s(failures: int, random: float) -> float:
-    """How long to wait after that many failures in a row; `random` is in 0..1."""
-    bound: float = min(_LONGEST_DELAY_S, _FIRST_DELAY_S * 2.0 ** min(failures - 1, 10))
-    return random * bound
+def tries(sleep: Callable[[float], None], random: Callable[[], float]) -> Iterator[None]:
+    """Thirty tries, of which all but the first wait; `random` gives 0..1. Who is done leaves the loop."""
+    yield
+    bound_s = _FIRST_DELAY_S
+    for _ in range(_MAX_TRIES - 1):
+        sleep(random() * bound_s)
+        yield
+        bound_s = min(_LONGEST_DELAY_S, 2 * bound_s)
 
 
 def get_item(client: "DynamoDBClient", table_name: str, key: Item) -> Item | None:

@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 
 from knowledge.adapters.aws_errors import aws_errors, error_code
 from knowledge.adapters.backoff import random_fraction
-from knowledge.adapters.dynamodb_calls import DYNAMODB, MAX_TRIES, delay_s, get_item, query_all
+from knowledge.adapters.dynamodb_calls import DYNAMODB, get_item, query_all, tries
 from knowledge.adapters.dynamodb_items import (
     CATALOG_PK,
     LOG,
@@ -77,9 +77,7 @@ class DynamoCatalogLog:
 
     def publish(self, snapshots: Sequence[SnapshotPointer], *, instead_of: Sequence[SnapshotPointer]) -> None:
         """See CatalogLog; one UpdateItem for each try: commits are at the head all the time."""
-        for failures in range(MAX_TRIES):
-            if failures:
-                self._sleep(delay_s(failures, self._random()))
+        for _ in tries(self._sleep, self._random):
             if self._attempt(snapshots, instead_of):
                 return
         raise DependencyUnavailable(DYNAMODB, "too many writers at the same time")
@@ -133,9 +131,7 @@ class DynamoCatalogLog:
 
     def _delete(self, keys: Sequence[Item]) -> None:
         requests: Sequence[WriteRequestUnionTypeDef] = [{"DeleteRequest": {"Key": key}} for key in keys]
-        for failures in range(MAX_TRIES):
-            if failures:
-                self._sleep(delay_s(failures, self._random()))
+        for _ in tries(self._sleep, self._random):
             with aws_errors(DYNAMODB):
                 answer = self._client.batch_write_item(RequestItems={self._table_name: requests})
             requests = answer.get("UnprocessedItems", {}).get(self._table_name, [])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from knowledge.adapters import page_cursor
 from knowledge.adapters.aws_errors import aws_errors
 from knowledge.adapters.backoff import random_fraction
-from knowledge.adapters.dynamodb_calls import DYNAMODB, MAX_TRIES, delay_s, query_all
+from knowledge.adapters.dynamodb_calls import DYNAMODB, query_all, tries
 from knowledge.adapters.dynamodb_commit import DocumentCommit
 from knowledge.adapters.dynamodb_items import (
     DELETED,
@@ -65,9 +65,7 @@ class DynamoDocumentRegistry:
     def commit(self, changes: Sequence[DocumentChange]) -> None:
         """See DocumentRegistry; a GetItem and a transaction for each try. TooLarge is raised before any call."""
         commit = DocumentCommit(self._client, self._table_name, changes)
-        for failures in range(MAX_TRIES):
-            if failures:
-                self._sleep(delay_s(failures, self._random()))
+        for _ in tries(self._sleep, self._random):
             if commit.attempt():
                 return
         raise DependencyUnavailable(DYNAMODB, "too many writers at the same time")
@@ -81,15 +79,15 @@ class DynamoDocumentRegistry:
         """See DocumentRegistry; one BatchGetItem, more when DynamoDB answers only a part. Raises CorruptState."""
         wanted: Sequence[Item] = [document_key(doc_id) for doc_id in dict.fromkeys(doc_ids)]
         found: dict[DocId, Generation] = {}
-        for failures in range(MAX_TRIES):
-            if not wanted:
-                return found
-            if failures:
-                self._sleep(delay_s(failures, self._random()))
+        if not wanted:
+            return found
+        for _ in tries(self._sleep, self._random):
             items, wanted = self._get_generations(wanted)
             for doc_id, generation in map(generation_from_item, items):
                 if generation is not None:
                     found[doc_id] = generation
+            if not wanted:
+                return found
         raise DependencyUnavailable(DYNAMODB, "answered only a part")
 
     def list(self, *, path_prefix: str, status: DocumentStatus | None, cursor: str | None, limit: int) -> DocumentPage:
