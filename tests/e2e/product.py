@@ -129,12 +129,9 @@ class Product:
         finally:
             self._session.events.unregister("before-send", self.before_send)
 
-    def deliver(self, handle: Callable[[dict[str, Any]], list[str]]) -> int:
+    def deliver(self, handle: Callable[[dict[str, Any]], list[str]], *, batch_size: int = 5) -> int:
         """One batch of the queue goes to the indexer as Lambda does it; returns how many messages it held."""
-        wanted = ["ApproximateReceiveCount"]
-        messages = self.sqs.receive_message(
-            QueueUrl=self.queue_url, MaxNumberOfMessages=5, AttributeNames=wanted, WaitTimeSeconds=0
-        ).get("Messages", [])
+        messages = self._received(batch_size)
         if messages:
             failed = handle({"Records": [_as_lambda_has_it(message) for message in messages]})
             for message in messages:
@@ -143,6 +140,20 @@ class Product:
                     with suppress(self.sqs.exceptions.ReceiptHandleIsInvalid):
                         self.sqs.delete_message(QueueUrl=self.queue_url, ReceiptHandle=message["ReceiptHandle"])
         return len(messages)
+
+    def _received(self, most: int) -> list[Any]:
+        messages: list[Any] = []
+        while len(messages) < most:
+            found = self.sqs.receive_message(
+                QueueUrl=self.queue_url,
+                MaxNumberOfMessages=min(10, most - len(messages)),
+                AttributeNames=["ApproximateReceiveCount"],
+                WaitTimeSeconds=0,
+            ).get("Messages", [])
+            if not found:
+                break
+            messages += found
+        return messages
 
     def waiting(self) -> int:
         """Messages in the queue, seen or not."""

@@ -12,7 +12,7 @@ import pytest
 
 from knowledge.adapters.dynamodb_catalog_log import DynamoCatalogLog
 from knowledge.ports import MAX_CHANGES
-from tests.e2e.product import PREFIX, Product, _as_lambda_has_it
+from tests.e2e.product import PREFIX, Product
 from tests.services.world import markdown
 
 pytestmark = pytest.mark.e2e
@@ -23,24 +23,6 @@ FILES = int(os.environ.get("BURST", "200"))
 INDEXERS = 10
 
 
-def handled(product: Product, handle: Callable[[dict[str, Any]], list[str]], size: int) -> tuple[int, int]:
-    """One batch of up to `size` messages goes to the indexer; returns how many it held and how many failed."""
-    messages: list[Any] = []
-    while len(messages) < size:
-        wanted = min(10, size - len(messages))
-        found = product.sqs.receive_message(
-            QueueUrl=product.queue_url, MaxNumberOfMessages=wanted, AttributeNames=["ApproximateReceiveCount"]
-        ).get("Messages", [])
-        messages += found
-        if not found:
-            break
-    failed = handle({"Records": [_as_lambda_has_it(message) for message in messages]}) if messages else []
-    for message in messages:
-        if message["MessageId"] not in failed:
-            product.sqs.delete_message(QueueUrl=product.queue_url, ReceiptHandle=message["ReceiptHandle"])
-    return len(messages), len(failed)
-
-
 def drained(product: Product, size: int) -> tuple[Counter[str], float]:
     """What ten indexers did, and in how many seconds, until the queue was empty."""
     sent, lock, done = list[str](), threading.Lock(), Counter[str]()
@@ -48,11 +30,14 @@ def drained(product: Product, size: int) -> tuple[Counter[str], float]:
     indexers = [product.indexer() for _ in range(INDEXERS)]
 
     def work(handle: Callable[[dict[str, Any]], list[str]]) -> None:
-        while product.waiting():
-            messages, failed = handled(product, handle, size)
+        def counted(event: dict[str, Any]) -> list[str]:
+            failed = handle(event)
             with lock:
-                done.update(messages=messages, failed=failed)
-            if not messages:
+                done.update(messages=len(event["Records"]), failed=len(failed))
+            return failed
+
+        while product.waiting():
+            if not product.deliver(counted, batch_size=size):
                 time.sleep(0.1)
 
     started = time.perf_counter()
