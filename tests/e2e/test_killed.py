@@ -1,13 +1,17 @@
 """The functions are killed amid their work, again and again, and afterwards the stores say what the bucket says.
 
-A dead process answers nothing and cleans nothing up: uploads fail for their callers, events come back after a while.
+A dead process answers nothing and cleans nothing up: uploads fail for their callers, events come back after a while,
+and those that came back too often are made up for by one reconciliation.
 SEED makes the same choices again; which line a process dies at is the machine's choice.
 """
 
 import os
 import random
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import timedelta
 from hashlib import md5
 from typing import Any
 
@@ -17,6 +21,7 @@ import pytest
 
 from knowledge import bootstrap
 from knowledge.domain.document import DocumentStatus, doc_id_for
+from knowledge.services.reconcile_progress import Report
 from tests.e2e.conftest import Stack, eventually
 from tests.services.world import markdown
 from tools.local_cloud import functions, running
@@ -24,11 +29,14 @@ from tools.local_cloud import stack as local_stack
 
 pytestmark = pytest.mark.e2e
 THREADS, DOCUMENTS_EACH, OPERATIONS_EACH = 3, 4, 10
+# On a quick machine the operations are through before so many processes were killed; then the writers go on, this long.
+LEAST_KILLED, LONGEST_S = 5, 90
 FOLDER = "knowledge_base/killed/"
 # Those that change something; the others are as dead when they are killed, and show less.
 VICTIMS = ("UploadFunction", "DeleteFunction", "IndexerFunction")
 # How soon a message comes back whose indexer died; the template's minutes are too long for a test.
 VISIBILITY_TIMEOUT_S = "4"
+IN_FLIGHT_S = 0.5
 
 
 @pytest.fixture
@@ -47,6 +55,20 @@ def hasty_queue() -> Any:
     client.set_queue_attributes(QueueUrl=url, Attributes={"VisibilityTimeout": attributes["VisibilityTimeout"]})
 
 
+def queue_is_empty() -> bool:
+    names: Any = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
+    url = local_stack.physical_id("EventQueue")
+    counts = boto3.client("sqs").get_queue_attributes(QueueUrl=url, AttributeNames=names)["Attributes"]
+    return not any(map(int, counts.values()))
+
+
+def reconciled() -> Report:
+    """One pass when nobody is at work any more: then nothing has to wait for an hour."""
+    reconcile = bootstrap.reconcile(functions.configuration("maintenance")["Environment"]["Variables"])
+    reconcile._rules = replace(reconcile._rules, settled_after=timedelta(0))
+    return reconcile.resume()
+
+
 def is_victim(process: psutil.Process) -> bool:
     try:
         return any(name in " ".join(process.cmdline()) for name in VICTIMS)
@@ -54,8 +76,8 @@ def is_victim(process: psutil.Process) -> bool:
         return False
 
 
-def kill(stop: threading.Event, dice: random.Random) -> int:
-    """Every second or two one of the functions' processes is killed; returns how many were."""
+def kill(stop: threading.Event, enough: threading.Event, dice: random.Random) -> int:
+    """Every second or two one of the functions' processes is killed; returns how many were, and says when enough."""
     cloud, killed = running.read(), 0
     assert cloud is not None
     assert cloud.ministack is not None
@@ -64,7 +86,14 @@ def kill(stop: threading.Event, dice: random.Random) -> int:
         if victims:
             dice.choice(victims).kill()
             killed += 1
+        if killed >= LEAST_KILLED:
+            enough.set()
     return killed
+
+
+def keyword(writer: int, serial: int) -> str:
+    """None is a part of another one."""
+    return f"KILL-{writer}-{serial:03}"
 
 
 class Writer:
@@ -76,14 +105,16 @@ class Writer:
         self.content: dict[str, str | None] = {f"{number}-{n}.md": None for n in range(DOCUMENTS_EACH)}
         self.failed = self.serial = 0
 
-    def work(self) -> None:
-        for _ in range(OPERATIONS_EACH):
+    def work(self, enough: threading.Event) -> None:
+        deadline, done = time.monotonic() + LONGEST_S, 0
+        while done < OPERATIONS_EACH or not (enough.is_set() or time.monotonic() > deadline):
+            done += 1
             path = self.dice.choice(list(self.content))
             self.dice.choices([self.upload, self.drop, self.delete, self.take_away], [4, 3, 2, 1])[0](path)
 
     def new_content(self) -> str:
         self.serial += 1
-        return markdown(f"KILL-{self.number}-{self.serial}", body=f"Text {self.serial} of writer {self.number}.")
+        return markdown(keyword(self.number, self.serial), body=f"Text {self.serial} of writer {self.number}.")
 
     def upload(self, path: str) -> None:
         content = self.new_content()
@@ -100,6 +131,8 @@ class Writer:
         elif answer.status_code != 404:
             assert answer.status_code >= 500, answer.text
             self.failed += 1
+            # What the process had sent before it died may still be on its way.
+            time.sleep(IN_FLIGHT_S)
             found = self.in_bucket(path)
             assert found in (self.content[path], content), f"{path} is neither what it was nor what it should be"
             self.content[path] = found
@@ -123,15 +156,16 @@ class Writer:
 def test_functions_killed_amid_their_work_leave_stores_that_agree(
     stack: Stack, dice: random.Random, hasty_queue: None
 ) -> None:
-    writers, stop = [Writer(stack, number, dice.random()) for number in range(THREADS)], threading.Event()
+    writers = [Writer(stack, number, dice.random()) for number in range(THREADS)]
+    stop, enough = threading.Event(), threading.Event()
     with ThreadPoolExecutor(THREADS + 1) as threads:
-        killer = threads.submit(kill, stop, dice)
+        killer = threads.submit(kill, stop, enough, dice)
         try:
-            list(threads.map(Writer.work, writers))
+            list(threads.map(lambda writer: writer.work(enough), writers))
         finally:
             stop.set()
     print(f"{killer.result()} processes killed, {sum(writer.failed for writer in writers)} requests failed")
-    assert killer.result() >= 5
+    assert killer.result() >= LEAST_KILLED
     model = {FOLDER + path: text for writer in writers for path, text in writer.content.items() if text is not None}
     stack.dropped.update(model)
     registry, vectors = bootstrap.stores(functions.configuration("indexer")["Environment"]["Variables"])
@@ -148,14 +182,17 @@ def test_functions_killed_amid_their_work_leave_stores_that_agree(
     assert {item["Key"]: item["ETag"].strip('"') for item in listed} == {
         key: etag for key, (_, etag) in expected.items()
     }
-    eventually(lambda: indexed() == expected, timeout_s=90)
+    eventually(lambda: indexed() == expected or queue_is_empty(), timeout_s=90)
+    if indexed() != expected:
+        # An event that processes died of at each of its deliveries is given up; what it told of is found all the same.
+        print(f"reconciled: {reconciled().as_json()}")
+    assert indexed() == expected
     for key, text in model.items():
-        keyword = text.split('"')[1]
-        assert stack.lookup(keyword)["primary"]["source"] == key
+        assert stack.lookup(text.split('"')[1])["primary"]["source"] == key
     for writer in writers:
         current = {text.split('"')[1] for text in writer.content.values() if text}
         for serial in range(1, writer.serial + 1):
-            if (keyword := f"KILL-{writer.number}-{serial}") not in current:
-                assert stack.lookup(keyword)["primary"] is None
+            if (outdated := keyword(writer.number, serial)) not in current:
+                assert stack.lookup(outdated)["primary"] is None
     records = registry.list(path_prefix=FOLDER, status=None, cursor=None, limit=100).records
     assert set(vectors.generations()) >= {(record.doc_id, record.generation) for record in records}
