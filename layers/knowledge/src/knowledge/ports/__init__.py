@@ -20,6 +20,7 @@ from knowledge.ports.documents import (
     SnapshotPointer,
     StoredObject,
 )
+from knowledge.ports.items import ConfigStore, ItemPage, ItemStore, TimelinePage
 from knowledge.ports.vectors import (
     ChunkHit,
     EmbeddedChunk,
@@ -36,6 +37,7 @@ __all__ = [
     "CatalogHead",
     "CatalogLog",
     "ChunkHit",
+    "ConfigStore",
     "DocumentChange",
     "DocumentPage",
     "DocumentRegistry",
@@ -43,6 +45,8 @@ __all__ = [
     "EmbeddedChunk",
     "Embedder",
     "EventQueue",
+    "ItemPage",
+    "ItemStore",
     "ObjectInfo",
     "ObjectStore",
     "PrincipalStore",
@@ -50,6 +54,7 @@ __all__ = [
     "SearchResult",
     "SnapshotPointer",
     "StoredObject",
+    "TimelinePage",
     "Vector",
     "VectorStore",
 ]
