@@ -3,4 +3,4 @@
 from knowledge import bootstrap
 from knowledge.entrypoints.delete_http import build_handler
 
-handler = build_handler(bootstrap.documents)
+handler = build_handler(bootstrap.documents, bootstrap.allowed_origin)

@@ -3,4 +3,4 @@
 from knowledge import bootstrap
 from knowledge.entrypoints.read_http import build_handler
 
-handler = build_handler(bootstrap.read_services)
+handler = build_handler(bootstrap.read_services, bootstrap.allowed_origin)

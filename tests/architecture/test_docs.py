@@ -9,6 +9,7 @@ from knowledge import config, errors
 from knowledge.config import Settings
 from knowledge.entrypoints import read_http
 from tests.bench.figures import FIGURES
+from tests.routes import routes
 
 ROOT = Path(__file__).parents[2]
 API = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
@@ -17,18 +18,11 @@ OPERATIONS = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
 
 
 def test_every_route_of_the_template_is_documented_and_no_other() -> None:
-    template = yaml_parse((ROOT / "template.yaml").read_text(encoding="utf-8"))
-    routes = {
-        f"{event['Properties']['Method'].upper()} {event['Properties']['Path']}"
-        for resource in template["Resources"].values()
-        for event in resource.get("Properties", {}).get("Events", {}).values()
-        if event["Type"] == "Api"
-    }
     table = API.split("## Lookup")[0]
     documented = set(re.findall(r"`((?:GET|POST|PUT|PATCH|DELETE) [^`]+)`", table))
     # A REST API has one name for the variable of a path level, so the template calls a document's id as it calls the
     # category; what a variable is called is no part of a route.
-    assert {_unnamed(route) for route in documented} == {_unnamed(route) for route in routes}
+    assert {_unnamed(route) for route in documented} == {_unnamed(str(route)) for route in routes()}
 
 
 def _unnamed(route: str) -> str:

@@ -6,38 +6,72 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.e2e.conftest import Stack
+from tests.e2e.conftest import Stack, eventually
+from tests.routes import Route, routes
 
 pytestmark = pytest.mark.e2e
 
-ROUTES = [
-    ("POST", "/documents"),
-    ("PUT", "/documents/api/x.md"),
-    ("GET", "/documents"),
-    ("GET", "/documents/abc"),
-    ("GET", "/documents/abc/content"),
-    ("DELETE", "/documents/abc"),
-    ("POST", "/lookup"),
-    ("GET", "/lookup?query=x"),
-]
+ORIGIN = {"Origin": "https://console.example.com"}
+WITHOUT_TOKEN = ("authorization", [None, "Bearer wrong", "Bearer", "Basic abc", "nonsense"])
+each_route = pytest.mark.parametrize("route", routes(), ids=str)
+each_closed_route = pytest.mark.parametrize("route", [route for route in routes() if not route.is_open], ids=str)
 
 
-@pytest.mark.parametrize("authorization", [None, "Bearer wrong", "Bearer", "Basic abc", "nonsense"])
-@pytest.mark.parametrize(("method", "path"), ROUTES)
-def test_nothing_but_health_answers_without_a_known_token(
-    stack: Stack, method: str, path: str, authorization: str | None
+def without_token(stack: Stack, route: Route, method: str | None = None, **headers: str) -> httpx.Response:
+    """The answer to whoever sends only these headers."""
+    url = str(stack.api.base_url).rstrip("/") + route.url
+    return httpx.request(method or route.method, url, headers=headers, timeout=30.0)
+
+
+@pytest.mark.parametrize(*WITHOUT_TOKEN)
+@each_closed_route
+def test_nothing_but_health_answers_without_a_known_token_and_each_says_which_role_is_needed_F03(
+    stack: Stack, route: Route, authorization: str | None
 ) -> None:
     headers = {"Authorization": authorization} if authorization is not None else {}
-    base = str(stack.api.base_url).rstrip("/")
-    answer = httpx.request(method, base + path, headers=headers, timeout=30.0)
+    answer = without_token(stack, route, **headers, **ORIGIN)
     assert answer.status_code == 401
     assert answer.headers["www-authenticate"] == "Bearer"
-    assert answer.json()["error"]["message"]
+    assert answer.headers["access-control-allow-origin"] == "*"
+    assert "at least the role reader is needed" in answer.json()["error"]["message"]
 
 
 def test_health_answers_everybody(stack: Stack) -> None:
-    answer = httpx.get(str(stack.api.base_url).rstrip("/") + "/health", timeout=30.0)
+    [health] = [route for route in routes() if route.is_open]
+    answer = without_token(stack, health)
     assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
+
+
+@pytest.mark.parametrize("asked", [{}, {"Access-Control-Request-Headers": "authorization,content-type"}])
+@each_route
+def test_a_browser_that_asks_first_may_call_every_route_F03(stack: Stack, route: Route, asked: dict[str, str]) -> None:
+    answer = without_token(
+        stack, route, "OPTIONS", **ORIGIN, **asked, **{"Access-Control-Request-Method": route.method}
+    )
+    assert answer.is_success
+    assert answer.headers["access-control-allow-origin"] == "*"
+    assert route.method in answer.headers["access-control-allow-methods"].split(",")
+    allowed = answer.headers["access-control-allow-headers"].lower().split(",")
+    assert {"authorization", "content-type"} <= set(allowed)
+
+
+@each_route
+def test_a_browser_may_read_what_every_route_answers_F03(stack: Stack, route: Route) -> None:
+    answer = stack.api.request(route.method, route.url, headers=ORIGIN)
+    assert answer.status_code != 401
+    assert answer.headers["access-control-allow-origin"] == "*"
+
+
+def test_a_browser_may_read_a_document_for_which_it_is_sent_on_to_the_bucket_F03(stack: Stack) -> None:
+    key = "knowledge_base/e2e-large/dropped.md"
+    stack.drop(key, b"x" * 3_000_000)
+    document = eventually(lambda: stack.document_at(key))
+    sent_on = stack.api.get(f"/documents/{document['doc_id']}/content", headers=ORIGIN)
+    assert (sent_on.status_code, sent_on.headers["access-control-allow-origin"]) == (303, "*")
+    # Source: Fetch standard, "HTTP-redirect fetch": after a redirect to another host the request comes from no origin.
+    answer = httpx.get(sent_on.headers["location"], headers={"Origin": "null"}, timeout=30.0)
+    assert (answer.status_code, len(answer.content)) == (200, 3_000_000)
+    assert answer.headers["access-control-allow-origin"] == "*"
 
 
 def form(name: str, content: bytes, category: str = "e2e-bad") -> dict[str, Any]:
@@ -84,6 +118,7 @@ def test_a_bad_request_is_a_4xx_in_json_that_names_the_problem_and_changes_nothi
     answer = stack.api.request(method, path, **request_)
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"].startswith("application/json")
+    assert answer.headers["access-control-allow-origin"] == "*"
     assert answer.json()["error"]["message"]
     assert list_of_documents(stack) == before
 

@@ -9,6 +9,11 @@ from urllib.parse import quote
 CALLER = {"principalId": "tester", "actor": "tester", "role": "admin"}
 
 
+def everybody() -> str:
+    """Whose pages may read the answers."""
+    return "*"
+
+
 @dataclass(frozen=True)
 class Context:
     """What handlers read of the Lambda context."""

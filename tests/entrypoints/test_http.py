@@ -11,7 +11,7 @@ from knowledge import errors
 from knowledge.domain.document import doc_id_for
 from knowledge.entrypoints import delete_http, read_http, upload_http
 from knowledge.entrypoints.http import STATUS_BY_ERROR, status_for
-from tests.entrypoints.events import Context, api_event, form_event, json_event
+from tests.entrypoints.events import Context, api_event, everybody, form_event, json_event
 from tests.services.world import World, markdown
 
 KEY = "knowledge_base/api/errors.md"
@@ -26,15 +26,16 @@ class Api:
 
     def __post_init__(self) -> None:
         services = read_http.ReadServices(self.world.lookup, self.world.reader)
-        self.read = read_http.build_handler(lambda: services)
-        self.upload = upload_http.build_handler(lambda: self.world.documents)
-        self.delete = delete_http.build_handler(lambda: self.world.documents)
+        self.read = read_http.build_handler(lambda: services, everybody)
+        self.upload = upload_http.build_handler(lambda: self.world.documents, everybody)
+        self.delete = delete_http.build_handler(lambda: self.world.documents, everybody)
 
     def call(self, event: dict[str, Any]) -> tuple[int, Any]:
         """Status and body, JSON decoded."""
         is_upload = event["path"].startswith("/documents") and event["httpMethod"] in ("POST", "PUT")
         handler = self.upload if is_upload else self.delete if event["httpMethod"] == "DELETE" else self.read
         answer = handler(event, Context())
+        assert answer["multiValueHeaders"]["Access-Control-Allow-Origin"] == ["*"]
         body = answer["body"]
         return answer["statusCode"], json.loads(body) if body and body.startswith(("{", "[")) else body
 
@@ -302,6 +303,8 @@ def test_without_a_known_caller_everything_but_health_is_401(
     answer = handler(api_event(method, path, body='{"query": "x"}', authorizer=authorizer), Context())
     assert answer["statusCode"] == 401
     assert answer["multiValueHeaders"]["WWW-Authenticate"] == ["Bearer"]
+    assert answer["multiValueHeaders"]["Access-Control-Allow-Origin"] == ["*"]
+    assert "at least the role reader is needed" in json.loads(answer["body"])["error"]["message"]
 
 
 def test_a_role_that_is_not_enough_is_403_and_names_the_one_needed(api: Api) -> None:

@@ -15,7 +15,7 @@ import pytest
 from knowledge.adapters.opensearch_client import opensearch_client
 from knowledge.adapters.opensearch_vectors import OpenSearchVectorStore
 from knowledge.entrypoints import read_http
-from tests.entrypoints.events import Context, json_event
+from tests.entrypoints.events import Context, everybody, json_event
 from tests.services.world import World, markdown
 from tests.unit.adapters.network import dead_url
 
@@ -98,7 +98,7 @@ def look_up(url: str, budget_s: float, query: str) -> tuple[Any, float]:
         world.drop(f"knowledge_base/api/{name}.md", markdown("timeout", body=f"Document {name}."))
     index, lookup = world.instance(semantic_timeout_s=budget_s)
     index.load()
-    handler = read_http.build_handler(lambda: read_http.ReadServices(lookup, world.reader))
+    handler = read_http.build_handler(lambda: read_http.ReadServices(lookup, world.reader), everybody)
     started = time.monotonic()
     answer = handler(json_event("POST", "/lookup", {"query": query}), Context())
     elapsed_s = time.monotonic() - started
@@ -168,7 +168,7 @@ def test_a_certain_exact_answer_does_not_notice_that_opensearch_is_down_D13(
     client = opensearch_client(dead_url())
     world = World(vectors=lambda _: OpenSearchVectorStore(client, alias="kb", dimension=256))
     world.drop("knowledge_base/api/a.md", markdown("ERR_77"))
-    handler = read_http.build_handler(lambda: read_http.ReadServices(world.lookup, world.reader))
+    handler = read_http.build_handler(lambda: read_http.ReadServices(world.lookup, world.reader), everybody)
     body = json.loads(handler(json_event("POST", "/lookup", {"query": "what is ERR_77"}), Context())["body"])
     client.close()
     assert body["primary"]["confidence"] == "high"

@@ -5,6 +5,9 @@ from typing import Any
 
 import pytest
 
+from knowledge.config import HttpSettings
+from tests.template.evaluation import refused
+
 Json = dict[str, Any]
 
 ROUTES = {
@@ -19,10 +22,12 @@ ROUTES = {
     ("get", "/documents/{category}/content"),
 }
 OPEN_ROUTES = {("get", "/health")}
+OF_THE_PARAMETER = {"Fn::Sub": "'${AllowedOrigin}'"}
 
 
 def test_the_api_has_exactly_its_routes(api: Json) -> None:
-    assert {(method, path) for path, methods in api["paths"].items() for method in methods} == ROUTES
+    found = {(method, path) for path, methods in api["paths"].items() for method in methods if method != "options"}
+    assert found == ROUTES
 
 
 def test_no_place_in_a_path_has_two_names_which_the_gateway_would_refuse(api: Json) -> None:
@@ -59,7 +64,56 @@ def test_a_revoked_token_is_forgotten_within_a_minute(api: Json) -> None:
 
 def test_an_unauthorized_caller_is_told_how_to_authenticate(api: Json) -> None:
     response = api["x-amazon-apigateway-gateway-responses"]["UNAUTHORIZED"]
-    assert response["responseParameters"] == {"gatewayresponse.header.WWW-Authenticate": "'Bearer'"}
+    assert response["responseParameters"]["gatewayresponse.header.WWW-Authenticate"] == "'Bearer'"
+    assert (
+        response["responseParameters"]["gatewayresponse.header.Access-Control-Expose-Headers"] == "'WWW-Authenticate'"
+    )
+
+
+@pytest.mark.parametrize("kind", ["UNAUTHORIZED", "ACCESS_DENIED"])
+def test_whoever_the_gateway_refuses_is_told_which_role_is_needed(api: Json, kind: str) -> None:
+    template = api["x-amazon-apigateway-gateway-responses"][kind]["responseTemplates"]["application/json"]
+    assert "at least the role reader is needed" in json.loads(template)["error"]["message"]
+
+
+@pytest.mark.parametrize("path", sorted({path for _, path in ROUTES}))
+def test_a_browser_may_ask_for_every_path_without_a_token_F03(api: Json, path: str) -> None:
+    methods = api["paths"][path]
+    preflight = methods["options"]
+    assert preflight.get("security", [{"NONE": []}]) == [{"NONE": []}]
+    answer = preflight["x-amazon-apigateway-integration"]["responses"]["default"]
+    headers = {
+        name.removeprefix("method.response.header."): value for name, value in answer["responseParameters"].items()
+    }
+    assert headers["Access-Control-Allow-Origin"] == OF_THE_PARAMETER
+    assert set(headers["Access-Control-Allow-Methods"].strip("'").split(",")) == {name.upper() for name in methods}
+    assert headers["Access-Control-Allow-Headers"] == "'Authorization,Content-Type'"
+
+
+def test_what_the_gateway_says_by_itself_can_be_read_in_a_browser_F03(api: Json) -> None:
+    responses = api["x-amazon-apigateway-gateway-responses"]
+    assert {"DEFAULT_4XX", "DEFAULT_5XX"} < set(responses), "those that no other one is meant for"
+    for kind, response in responses.items():
+        header = response["responseParameters"]["gatewayresponse.header.Access-Control-Allow-Origin"]
+        assert header == OF_THE_PARAMETER, kind
+
+
+def test_a_signed_url_that_a_browser_is_sent_on_to_can_be_read_there_F03(resources: Json) -> None:
+    [rule] = resources["Bucket"]["Properties"]["CorsConfiguration"]["CorsRules"]
+    assert (rule["AllowedMethods"], rule["AllowedOrigins"]) == (["GET"], ["*"])
+
+
+@pytest.mark.parametrize("origin", ["*", "https://console.example.com", "http://localhost:8080"])
+def test_an_origin_can_be_allowed(template: Json, origin: str) -> None:
+    assert refused(template, {"AllowedOrigin": origin}) == []
+    assert HttpSettings(allowed_origin=origin).allowed_origin == origin
+
+
+@pytest.mark.parametrize(
+    "origin", ["", "console.example.com", "https://*.example.com", "https://a.example/", "https://a'"]
+)
+def test_what_is_no_origin_is_refused_before_anything_is_changed(template: Json, origin: str) -> None:
+    assert refused(template, {"AllowedOrigin": origin}) == ["AllowedOrigin"]
 
 
 @pytest.mark.parametrize("kind", ["DEFAULT_4XX", "DEFAULT_5XX", "UNAUTHORIZED", "ACCESS_DENIED", "THROTTLED"])

@@ -126,7 +126,7 @@ def _local_cloud(
             stack.build(stack.LOCAL_BUILD, python=places.program("ministack", "python"))
         with step("deploy"):
             stack.deploy(stack.LOCAL_BUILD, parameters, dict(os.environ))
-            stack.apply_gateway_responses()
+            stack.apply_own_answers_of_the_gateway()
             stack.spare_processors()
             outputs = stack.outputs(port)
             token, prefix = _ensure_token(outputs["TableName"]), stack.parameter("KnowledgeBasePath")

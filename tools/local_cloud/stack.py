@@ -1,7 +1,9 @@
 """Builds template.yaml with SAM and deploys it to the local AWS, each only when something changed."""
 
 import hashlib
+import json
 import os
+import re
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -72,6 +74,15 @@ def parameter(name: str) -> str:
     return next(item["ParameterValue"] for item in parameters if item["ParameterKey"] == name)
 
 
+def table_name() -> str:
+    """The table's name, as the last start of the local cloud wrote it down. Raises Problem when there was none."""
+    try:
+        name: str = json.loads(places.OUTPUTS.read_text())["TableName"]
+    except FileNotFoundError as error:
+        raise Problem("There is no local cloud: make run, or name the table of a deployed stack: TABLE=...") from error
+    return name
+
+
 def physical_id(logical_id: str) -> str:
     """What the deployed resource of that name in template.yaml is called."""
     client = boto3.client("cloudformation")
@@ -79,26 +90,47 @@ def physical_id(logical_id: str) -> str:
     return detail["PhysicalResourceId"]
 
 
-def apply_gateway_responses() -> None:
-    """The gateway answers its own errors as template.yaml says.
+def apply_own_answers_of_the_gateway() -> None:
+    """The gateway answers its own errors, and browsers that ask with OPTIONS, as template.yaml says.
 
-    In AWS they arrive inside the API's OpenAPI document; ministack leaves that part of it out, so they are taken from
+    In AWS both arrive inside the API's OpenAPI document; ministack leaves those parts of it out, so they are taken from
     there and put one by one.
     """
     template = boto3.client("cloudformation").get_template(StackName=STACK, TemplateStage="Processed")["TemplateBody"]
     resources: Mapping[str, Any] = template["Resources"]
+    document = resources["Api"]["Properties"]["Body"]
     gateway = boto3.client("apigateway")
     api, stage = physical_id("Api"), physical_id("ApiStage")
-    for kind, response in resources["Api"]["Properties"]["Body"]["x-amazon-apigateway-gateway-responses"].items():
+    for kind, response in document["x-amazon-apigateway-gateway-responses"].items():
         status = {"statusCode": str(response["statusCode"])} if "statusCode" in response else {}
         gateway.put_gateway_response(
             restApiId=api,
             responseType=kind,
-            responseParameters=response["responseParameters"],
+            responseParameters=_said(response["responseParameters"]),
             responseTemplates=response["responseTemplates"],
             **status,
         )
+    for resource in gateway.get_resources(restApiId=api, limit=500)["items"]:
+        if options := document["paths"].get(resource["path"], {}).get("options"):
+            answer = options["x-amazon-apigateway-integration"]["responses"]["default"]
+            gateway.put_integration_response(
+                restApiId=api,
+                resourceId=resource["id"],
+                httpMethod="OPTIONS",
+                statusCode=answer["statusCode"],
+                responseParameters=_said(answer["responseParameters"]),
+            )
     gateway.create_deployment(restApiId=api, stageName=stage)
+
+
+def _said(parameters: Mapping[str, str | Mapping[str, str]]) -> dict[str, str]:
+    """Texts, and what `Fn::Sub` makes of the stack's parameters."""
+    return {
+        name: value
+        if isinstance(value, str)
+        else re.sub(r"\${(\w+)}", lambda found: parameter(found[1]), value["Fn::Sub"])
+        for name, value in parameters.items()
+    }
 
 
 def spare_processors() -> None:

@@ -17,6 +17,7 @@ from knowledge.choices import semantics
 from knowledge.config import (
     AuthorizerSettings,
     DocumentSettings,
+    HttpSettings,
     IndexerSettings,
     KnowledgeSettings,
     LookupSettings,
@@ -53,6 +54,11 @@ def authentication() -> "Authentication":
     settings = AuthorizerSettings.from_env(os.environ)
     _configure_logging(settings)
     return Authentication(DynamoPrincipalStore(_dynamodb_client(), settings.table_name))
+
+
+def allowed_origin() -> str:
+    """For every function that answers over HTTP: whose pages may read the answers in a browser."""
+    return HttpSettings.from_env(os.environ).allowed_origin
 
 
 def documents() -> "Documents":
@@ -178,7 +184,7 @@ def _compaction(settings: KnowledgeSettings) -> "Compaction":
     return Compaction(_objects(settings), log, settings.base, max_document_bytes=limit)
 
 
-def _reconcile(settings: DocumentSettings) -> "Reconcile":
+def _reconcile(settings: KnowledgeSettings) -> "Reconcile":
     from knowledge.services.catalog_source import CatalogSource
     from knowledge.services.reconcile import Reconcile
 
@@ -219,7 +225,7 @@ def _catalog_log(settings: KnowledgeSettings, client: "DynamoDBClient | None" = 
 
 
 def _converger(
-    settings: DocumentSettings,
+    settings: KnowledgeSettings,
     objects: "ObjectStore",
     registry: "DocumentRegistry",
     embedder: "Embedder",

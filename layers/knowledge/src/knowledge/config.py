@@ -63,6 +63,13 @@ class AuthorizerSettings(Settings):
     table_name: str
 
 
+class HttpSettings(Settings):
+    """Of every function that answers over HTTP."""
+
+    allowed_origin: str = Field(default="*", pattern=r"^(\*|https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?)$")
+    """Whose pages may read the answers in a browser; `*` is everybody's."""
+
+
 class KnowledgeSettings(Settings):
     """Of every function that touches documents."""
 
@@ -118,11 +125,11 @@ class KnowledgeSettings(Settings):
         return KnowledgeBasePath(self.knowledge_base_path)
 
 
-class DocumentSettings(KnowledgeSettings):
-    """Of the functions that change documents."""
+class DocumentSettings(KnowledgeSettings, HttpSettings):
+    """Of the functions that change documents over HTTP."""
 
 
-class IndexerSettings(DocumentSettings):
+class IndexerSettings(KnowledgeSettings):
     """Of the function that follows the bucket's events."""
 
     queue_url: str
@@ -131,7 +138,7 @@ class IndexerSettings(DocumentSettings):
     """After how many deliveries the queue gives a message up; bounds as Amazon SQS has them."""
 
 
-class LookupSettings(KnowledgeSettings):
+class LookupSettings(KnowledgeSettings, HttpSettings):
     """Of the function that serves every read."""
 
     catalog_max_staleness_s: float = Field(default=0.0, ge=0.0, le=3600.0)
@@ -142,5 +149,5 @@ class LookupSettings(KnowledgeSettings):
     """How long a lookup waits for the semantic tier."""
 
 
-class MaintenanceSettings(DocumentSettings):
+class MaintenanceSettings(KnowledgeSettings):
     """Of the function that calibrates, compacts and reconciles."""

@@ -9,9 +9,9 @@ from knowledge.entrypoints.http import Handler, build_http_handler, json_respons
 from knowledge.services.documents import Documents
 
 
-def build_handler(build: Callable[[], Documents]) -> Handler:
+def build_handler(build: Callable[[], Documents], allowed_origin: Callable[[], str]) -> Handler:
     """The delete function's handler."""
-    return build_http_handler(_register, build)
+    return build_http_handler(_register, build, allowed_origin)
 
 
 def _register(app: APIGatewayRestResolver, documents: Callable[[], Documents]) -> None:

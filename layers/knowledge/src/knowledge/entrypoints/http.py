@@ -35,6 +35,8 @@ S = TypeVar("S")
 M = TypeVar("M", bound="RequestModel")
 Handler = Callable[[dict[str, Any], Any], dict[str, Any]]
 JSON = "application/json"
+# What a page may read beside the body. Source: Fetch standard, "CORS-safelisted response-header name": the others.
+_EXPOSED = {"Access-Control-Expose-Headers": ["Retry-After, WWW-Authenticate"]}
 
 # The nearest class in the exception's ancestry decides. Source: RFC 9110, section 15.
 STATUS_BY_ERROR: dict[type[KnowledgeError], int] = {
@@ -58,18 +60,25 @@ class RequestModel(BaseModel):
 
 
 def build_http_handler(
-    register: Callable[[APIGatewayRestResolver, Callable[[], S]], None], build: Callable[[], S]
+    register: Callable[[APIGatewayRestResolver, Callable[[], S]], None],
+    build: Callable[[], S],
+    allowed_origin: Callable[[], str],
 ) -> Handler:
-    """A Lambda handler for the routes that `register` adds; `build` makes the services once, on the first request."""
+    """A Lambda handler for the routes that `register` adds; `build` makes the services once, on the first request.
+
+    Every answer says that pages of `allowed_origin` may read it in a browser. The gateway answers OPTIONS by itself.
+    """
     app = APIGatewayRestResolver(strip_prefixes=[])
     register(app, functools.cache(build))
     app.exception_handler(KnowledgeError)(_error_response)
     app.exception_handler(Exception)(_unexpected)
     app.not_found(_no_route)
+    origin = functools.cache(allowed_origin)
 
     def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
         started = time.perf_counter()
         answer = app.resolve({**event, "path": _routable_path(event)}, context)
+        answer["multiValueHeaders"] |= {"Access-Control-Allow-Origin": [origin()], **_EXPOSED}
         _logger.info(
             "request_handled",
             extra={
@@ -105,7 +114,7 @@ def principal_of(event: APIGatewayProxyEvent) -> Principal:
     try:
         return Principal(authorizer["actor"], Role(authorizer["role"]))
     except (KeyError, ValueError) as error:
-        raise NotAuthenticated("the request carries no known caller") from error
+        raise NotAuthenticated("a known token with at least the role reader is needed") from error
 
 
 def path_parameters(event: APIGatewayProxyEvent) -> dict[str, str]:

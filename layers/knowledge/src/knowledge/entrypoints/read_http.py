@@ -37,9 +37,9 @@ class LookupBody(RequestModel):
     explain: bool = False
 
 
-def build_handler(build: Callable[[], ReadServices]) -> Handler:
+def build_handler(build: Callable[[], ReadServices], allowed_origin: Callable[[], str]) -> Handler:
     """The reading function's handler."""
-    return build_http_handler(_register, build)
+    return build_http_handler(_register, build, allowed_origin)
 
 
 def _register(app: APIGatewayRestResolver, services: Callable[[], ReadServices]) -> None:

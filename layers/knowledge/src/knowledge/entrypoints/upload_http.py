@@ -39,9 +39,9 @@ class UploadBody(RequestModel):
     content: str
 
 
-def build_handler(build: Callable[[], Documents]) -> Handler:
+def build_handler(build: Callable[[], Documents], allowed_origin: Callable[[], str]) -> Handler:
     """The upload function's handler."""
-    return build_http_handler(_register, build)
+    return build_http_handler(_register, build, allowed_origin)
 
 
 def _register(app: APIGatewayRestResolver, documents: Callable[[], Documents]) -> None:
