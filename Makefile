@@ -41,6 +41,8 @@ help:  ## list the targets
 # Running it
 
 LOCAL_CLOUD = .venv/bin/python -m tools.local_cloud
+# NAME=x as --name "x", if the command line gave it: some systems have a variable NAME.
+AS_OPTION = $(if $(filter command,$(origin $(1))),--$(shell echo $(1) | tr A-Z a-z) "$($(1))")
 IN_STORE = $(if $(STORE),--store "$(STORE)")
 
 .PHONY: run
@@ -52,9 +54,9 @@ stop: .venv/$(MADE)  ## end what `make run` started, from another terminal or af
 	@$(LOCAL_CLOUD) stop
 
 .PHONY: token
-token: .venv/$(MADE)  ## make a bearer token: NAME=alice, and TABLE=... for a deployed stack instead of the local one
-	@$(if $(TABLE),,$(LOCAL_CLOUD) exec) .venv/bin/python -m tools.create_token --name "$(NAME)" \
-		--table $(or $(TABLE),$$(sed -nE 's/.*"TableName": "(.*)".*/\1/p' .local/outputs.json))
+token: .venv/$(MADE)  ## make a bearer token: NAME=ci-agent (ROLE=reader, EXPIRES=90d; DO=list, rotate, revoke; TABLE=... of a stack)
+	@$(if $(TABLE),,$(LOCAL_CLOUD) exec --port $(PORT)) .venv/bin/python -m tools.token $(if $(TABLE),--table "$(TABLE)") \
+		$(or $(DO),create) $(foreach option,NAME ROLE EXPIRES GRACE,$(call AS_OPTION,$(option)))
 
 .PHONY: invoke
 invoke: .venv/$(MADE)  ## call one handler in this process: FUNCTION=lookup (EVENT=events/lookup.json, DEBUG=1: pdb)

@@ -16,7 +16,7 @@ from knowledge.domain.document import (
     KnowledgeEntry,
     doc_id_for,
 )
-from knowledge.ports import CatalogLog, DocumentChange, DocumentRegistry, EmbeddedChunk
+from knowledge.ports import CatalogLog, DocumentChange, DocumentRegistry, EmbeddedChunk, PrincipalStore, TokenStore
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,25 @@ class Registry:
 
     documents: DocumentRegistry
     log: CatalogLog
+
+
+@dataclass
+class Clock:
+    """A clock that stands still until a test moves it."""
+
+    at: datetime = datetime(2026, 12, 1, 8, 30, tzinfo=UTC)
+
+    def now(self) -> datetime:
+        return self.at
+
+
+@dataclass(frozen=True)
+class TokensAndCallers:
+    """A store of tokens, and what finds callers by them, going by the same clock."""
+
+    store: TokenStore
+    callers: PrincipalStore
+    clock: Clock
 
 
 _revisions = itertools.count(1)

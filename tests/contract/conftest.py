@@ -1,6 +1,5 @@
 """Every port's adapters, each with an empty store. AWS is moto in this process; the table is that of template.yaml."""
 
-import hashlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Lock
@@ -18,16 +17,17 @@ from knowledge.adapters.aws_clients import aws_client_config, s3_client_config
 from knowledge.adapters.dynamodb_catalog_log import DynamoCatalogLog
 from knowledge.adapters.dynamodb_principals import DynamoPrincipalStore
 from knowledge.adapters.dynamodb_registry import DynamoDocumentRegistry
+from knowledge.adapters.dynamodb_tokens import DynamoTokenStore
 from knowledge.adapters.embedded_vectors import EmbeddedVectorStore
-from knowledge.adapters.memory import MemoryDocumentRegistry, MemoryPrincipalStore, MemoryVectorStore
+from knowledge.adapters.memory import MemoryDocumentRegistry, MemoryVectorStore
 from knowledge.adapters.memory_objects import MemoryObjectStore
+from knowledge.adapters.memory_tokens import MemoryTokenStore
 from knowledge.adapters.opensearch_client import opensearch_client
 from knowledge.adapters.opensearch_vectors import OpenSearchVectorStore
 from knowledge.adapters.s3 import S3ObjectStore
-from knowledge.domain.access import Principal
 from knowledge.errors import InvalidInput
-from knowledge.ports import ObjectStore, PrincipalStore, RebuildableVectorStore, VectorStore
-from tests.contract.builders import Registry
+from knowledge.ports import ObjectStore, RebuildableVectorStore, VectorStore
+from tests.contract.builders import Clock, Registry, TokensAndCallers
 from tests.contract.serverless_standin import Settled, Standin
 
 if TYPE_CHECKING:
@@ -182,16 +182,12 @@ def new_index(request: pytest.FixtureRequest) -> NewIndex:
 
 
 @pytest.fixture(params=["memory", "dynamodb"])
-def new_principals(request: pytest.FixtureRequest) -> Callable[[str, Principal], PrincipalStore]:
-    """A store that knows one principal by the given token."""
-
-    def store(token: str, principal: Principal) -> PrincipalStore:
-        token_hash = hashlib.sha256(token.encode()).hexdigest()
-        if request.param == "memory":
-            return MemoryPrincipalStore({token_hash: principal})
-        client, table = request.getfixturevalue("dynamodb_client"), request.getfixturevalue("table")
-        item = {"pk": f"TOKEN#{token_hash}", "sk": "TOKEN", "name": principal.name, "role": str(principal.role)}
-        client.put_item(TableName=table, Item={name: {"S": value} for name, value in item.items()})
-        return DynamoPrincipalStore(client, table)
-
-    return store
+def tokens(request: pytest.FixtureRequest) -> TokensAndCallers:
+    """An empty store of tokens, and the callers it makes known, by a clock that a test moves."""
+    clock = Clock()
+    if request.param == "memory":
+        both = MemoryTokenStore(now=clock.now)
+        return TokensAndCallers(both, both, clock)
+    client, table = request.getfixturevalue("dynamodb_client"), request.getfixturevalue("table")
+    callers = DynamoPrincipalStore(client, table, now_s=lambda: clock.now().timestamp())
+    return TokensAndCallers(DynamoTokenStore(client, table), callers, clock)

@@ -8,18 +8,21 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
-import boto3
-
-from tools import create_token
+from knowledge import bootstrap
+from knowledge.domain.access import Role
+from knowledge.services.authentication import token_hash
 from tools.local_cloud import container, functions, places, running, seed, shown, stack, vectors
 from tools.local_cloud.ministack import Ministack, Request
 from tools.local_cloud.places import CLOUD, OUTPUTS, TOKEN, Problem
 from tools.local_cloud.shown import step
 from tools.opensearch_node import service
+
+_ADMIN = "local-admin"
 
 
 def main() -> int:
@@ -145,13 +148,16 @@ def _local_cloud(
 
 
 def _ensure_token(table: str) -> str:
-    """The token in `.local/token`, which the table knows; the file can be read by its owner alone."""
-    if not TOKEN.exists():
-        with open(os.open(TOKEN, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-            file.write(create_token.new_token())
-    token = TOKEN.read_text().strip()
-    create_token.register(boto3.client("dynamodb"), table, token, name="local-admin", role="admin")
-    return token
+    """The token in `.local/token`, which is the table's for `local-admin`; the file can be read by its owner alone."""
+    tokens = bootstrap.tokens(table)
+    known = {token.name: token.token_hash for token in tokens.list()}.get(_ADMIN)
+    if TOKEN.exists() and known == token_hash(secret := TOKEN.read_text().strip()):
+        return secret
+    new = tokens.rotate(_ADMIN, grace=timedelta(0)) if known else tokens.create(_ADMIN, Role.ADMIN, None)
+    TOKEN.unlink(missing_ok=True)
+    with open(os.open(TOKEN, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(new.secret)
+    return new.secret
 
 
 def _event(path: Path) -> dict[str, Any]:

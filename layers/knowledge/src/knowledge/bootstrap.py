@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from knowledge.services.documents import Documents
     from knowledge.services.reconcile import Reconcile
     from knowledge.services.reindex import Reindex
+    from knowledge.services.tokens import Tokens
 
 # An upload answers before the gateway gives up (29 s) and the function ends (28 s), with time for the stores.
 _UPLOAD_EMBED_BUDGET_S = 18.0
@@ -54,6 +55,14 @@ def authentication() -> "Authentication":
     settings = AuthorizerSettings.from_env(os.environ)
     _configure_logging(settings)
     return Authentication(DynamoPrincipalStore(_dynamodb_client(), settings.table_name))
+
+
+def tokens(table_name: str) -> "Tokens":
+    """For the program that makes, rotates and revokes tokens."""
+    from knowledge.adapters.dynamodb_tokens import DynamoTokenStore
+    from knowledge.services.tokens import Tokens
+
+    return Tokens(DynamoTokenStore(_dynamodb_client(), table_name))
 
 
 def allowed_origin() -> str:

@@ -7,7 +7,8 @@ One table, keys `pk` and `sk`:
     DOC#<doc_id>      DELETED                   the revision that was deleted last
     CATALOG           HEAD                      number of the newest log item, and where the snapshots are
     CATALOG           LOG#<12 digits>           changes to the exact tier that were committed together
-    TOKEN#<sha256>    TOKEN                     a caller
+    TOKEN#<sha256>    TOKEN                     a caller, by the hash of a token that is good
+    TOKENS            <name>                    what is known of a name's token
 
 Knows no client, makes no call, and does not know what the items mean.
 """
@@ -36,6 +37,7 @@ DELETED = "DELETED"
 DISCARDED = "DISCARDED#"
 LISTING_PK = "DOCUMENTS"
 CATALOG_PK = "CATALOG"
+TOKENS_PK = "TOKENS"
 LOG = "LOG#"
 # Greater than every log key: `~` comes after the digits in UTF-8.
 LOG_END = f"{LOG}~"
@@ -101,6 +103,11 @@ def discarded_key(doc_id: DocId, generation: Generation) -> Item:
 def token_key(token_hash: str) -> Item:
     """Key of one caller."""
     return attributes({"pk": f"TOKEN#{token_hash}", "sk": "TOKEN"})
+
+
+def token_name_key(key: str) -> Item:
+    """Key of what is known of a name's token; `key` is its `name_key`."""
+    return attributes({"pk": TOKENS_PK, "sk": key})
 
 
 def item_of(stored: StoredItem) -> Item:

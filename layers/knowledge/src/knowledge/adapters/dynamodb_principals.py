@@ -5,12 +5,20 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from knowledge.adapters.dynamodb_calls import get_item
-from knowledge.adapters.dynamodb_items import token_key
-from knowledge.adapters.dynamodb_shapes import principal_from_item
-from knowledge.domain.access import Principal
+from knowledge.adapters.dynamodb_items import StoredItem, read_item, token_key
+from knowledge.domain.access import Principal, Role
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
+
+
+class StoredPrincipal(StoredItem):
+    """What the item of a hash says."""
+
+    name: str
+    role: Role
+    expires_at: int | None = None
+    """Seconds since 1970; the table's time to live goes by it too."""
 
 
 class DynamoPrincipalStore:
@@ -25,4 +33,8 @@ class DynamoPrincipalStore:
     def find(self, token_hash: str) -> Principal | None:
         """See PrincipalStore; one GetItem; a token whose `expires_at` has come is not found. Raises CorruptState."""
         item = get_item(self._client, self._table_name, token_key(token_hash))
-        return None if item is None else principal_from_item(item, now_s=self._now_s())
+        if item is None:
+            return None
+        stored = read_item(StoredPrincipal, item)
+        is_expired = stored.expires_at is not None and stored.expires_at <= self._now_s()
+        return None if is_expired else Principal(stored.name, stored.role)

@@ -10,7 +10,6 @@ from pydantic import AwareDatetime
 
 from knowledge.adapters import dynamodb_items as layout
 from knowledge.adapters.dynamodb_items import Item, StoredItem, item_of, key_text, read_item
-from knowledge.domain.access import Principal, Role
 from knowledge.domain.document import DocId, DocumentRecord, DocumentStatus, Generation, Json, KnowledgeEntry
 from knowledge.errors import CorruptState
 from knowledge.ports import CatalogChange, DocumentChange, SnapshotPointer
@@ -68,12 +67,6 @@ class _StoredChanges(StoredItem):
     version: int
     commit_id: str
     changes: tuple[_StoredChange, ...]
-
-
-class _StoredPrincipal(StoredItem):
-    name: str
-    role: Role
-    expires_at: int | None = None
 
 
 class _StoredDeletion(StoredItem):
@@ -219,13 +212,6 @@ def snapshots_to_attribute(snapshots: Sequence[SnapshotPointer]) -> "AttributeVa
     """The attribute `snapshots` of the head."""
     stored = tuple(_StoredSnapshot.model_validate(asdict(pointer)) for pointer in snapshots)
     return item_of(_StoredSnapshots(snapshots=stored))["snapshots"]
-
-
-def principal_from_item(item: Item, *, now_s: float) -> Principal | None:
-    """The caller, or None when its time is over at `now_s`, seconds since 1970. Raises CorruptState."""
-    stored = read_item(_StoredPrincipal, item)
-    expired = stored.expires_at is not None and stored.expires_at <= now_s
-    return None if expired else Principal(stored.name, stored.role)
 
 
 def _json_object(text: str, item: Item) -> dict[str, Json]:

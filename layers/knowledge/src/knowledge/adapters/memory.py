@@ -13,7 +13,6 @@ from threading import Lock
 
 from knowledge.adapters import page_cursor
 from knowledge.adapters.index_names import other_embedder
-from knowledge.domain.access import Principal
 from knowledge.domain.document import DocId, DocumentRecord, DocumentStatus, Generation, Json
 from knowledge.errors import Conflict, VersionConflict
 from knowledge.ports import (
@@ -255,15 +254,3 @@ class MemoryEventQueue:
     def put_again(self, body: str) -> None:
         """See EventQueue."""
         self.bodies.append(body)
-
-
-class MemoryPrincipalStore:
-    """PrincipalStore over a dict that is given once."""
-
-    def __init__(self, principals: Mapping[str, Principal]) -> None:
-        """`principals` by the SHA-256 (hex) of their token."""
-        self._principals = dict(principals)
-
-    def find(self, token_hash: str) -> Principal | None:
-        """See PrincipalStore."""
-        return self._principals.get(token_hash)

@@ -5,7 +5,6 @@ Every method may raise `DependencyUnavailable`; other errors are named where the
 
 from typing import Protocol
 
-from knowledge.domain.access import Principal
 from knowledge.ports.documents import (
     MAX_CHANGES,
     CatalogChange,
@@ -21,6 +20,7 @@ from knowledge.ports.documents import (
     StoredObject,
 )
 from knowledge.ports.items import ConfigStore, ItemPage, ItemStore, TimelinePage
+from knowledge.ports.tokens import PrincipalStore, TokenStore
 from knowledge.ports.vectors import (
     ChunkHit,
     EmbeddedChunk,
@@ -55,6 +55,7 @@ __all__ = [
     "SnapshotPointer",
     "StoredObject",
     "TimelinePage",
+    "TokenStore",
     "Vector",
     "VectorStore",
 ]
@@ -65,10 +66,3 @@ class EventQueue(Protocol):
 
     def put_again(self, body: str) -> None:
         """A message with this body is delivered soon, as a new one with its deliveries counted from one."""
-
-
-class PrincipalStore(Protocol):
-    """Knows callers by the hash of their token; never sees a token."""
-
-    def find(self, token_hash: str) -> Principal | None:
-        """The principal whose token has this SHA-256 (hex), or None; strongly consistent."""
