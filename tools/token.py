@@ -47,24 +47,28 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--table", help="output TableName of the stack (default: the local cloud's)")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     create = commands.add_parser("create", help="make a token; a name has one, and is shown wherever an actor is")
-    create.add_argument("--role", type=Role, choices=list(Role), default=Role.READER, help="default: %(default)s")
+    create.add_argument(
+        "--role", type=Role, choices=list(Role), default=Role.READER, help="make: ROLE= (default: %(default)s)"
+    )
     create.add_argument(
         "--expires",
         type=_lifetime,
         metavar="90d",
-        help="90d, an ISO duration such as P1Y or PT12H, or never; at most ten years "
+        help="make: EXPIRES=; 90d, an ISO duration such as P1Y or PT12H, or never; at most ten years "
         f"(default: {', '.join(f'{role} {lifetime.days}d' for role, lifetime in LIFETIMES.items())})",
     )
     create.set_defaults(command=_create)
     listing = commands.add_parser("list", help="show every token: all but the token itself")
     listing.set_defaults(command=_list)
     rotate = commands.add_parser("rotate", help="make a new token for a name; the old one is good for a while yet")
-    rotate.add_argument("--grace", type=int, default=24, metavar="HOURS", help="0 ends it at once (default: 24)")
+    rotate.add_argument(
+        "--grace", type=int, default=24, metavar="HOURS", help="make: GRACE=; 0 ends it at once (default: 24)"
+    )
     rotate.set_defaults(command=_rotate)
     revoke = commands.add_parser("revoke", help="no token of that name is good any more")
     revoke.set_defaults(command=_revoke)
     for named in (create, rotate, revoke):
-        named.add_argument("--name", required=True, help="who uses it")
+        named.add_argument("--name", required=True, help="who uses it (make: NAME=)")
     return parser
 
 
