@@ -1,13 +1,15 @@
 """What every user of the table shares: whole consistent reads, and waiting before another try."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from knowledge.adapters.aws_errors import aws_errors
 from knowledge.adapters.dynamodb_items import Item, attributes
+from knowledge.errors import DependencyUnavailable
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_dynamodb.type_defs import KeysAndAttributesTypeDef
 
 DYNAMODB = "DynamoDB"
 
@@ -33,6 +35,31 @@ def get_item(client: "DynamoDBClient", table_name: str, key: Item) -> Item | Non
     """The item, strongly consistent, or None: one call."""
     with aws_errors(DYNAMODB):
         return client.get_item(TableName=table_name, Key=key, ConsistentRead=True).get("Item")
+
+
+def batch_get(
+    client: "DynamoDBClient", table_name: str, keys: Sequence[Item], tries: Iterator[None], *, names: Sequence[str] = ()
+) -> Iterator[Item]:
+    """Those of the items that there are, at most 100, strongly consistent, in any order; of each only its `names`.
+
+    One call, none for no keys, and more when DynamoDB answers only a part.
+    """
+    wanted: KeysAndAttributesTypeDef = {"Keys": keys, "ConsistentRead": True}
+    if names:
+        # Every name by a placeholder: many are words of DynamoDB's own.
+        wanted["ProjectionExpression"] = ", ".join(f"#{name}" for name in names)
+        wanted["ExpressionAttributeNames"] = {f"#{name}": name for name in names}
+    if not keys:
+        return
+    for _ in tries:
+        with aws_errors(DYNAMODB):
+            answer = client.batch_get_item(RequestItems={table_name: wanted})
+        yield from answer["Responses"].get(table_name, [])
+        unprocessed = answer.get("UnprocessedKeys", {}).get(table_name)
+        if not unprocessed:
+            return
+        wanted["Keys"] = unprocessed["Keys"]
+    raise DependencyUnavailable(DYNAMODB, "answered only a part")
 
 
 def query_all(

@@ -4,37 +4,31 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from botocore.exceptions import BotoCoreError, ClientError
-
-from knowledge.adapters.aws_errors import aws_errors, error_code, may_have_taken_effect
-from knowledge.adapters.dynamodb_calls import DYNAMODB, get_item
+from knowledge.adapters.dynamodb_calls import get_item
 from knowledge.adapters.dynamodb_items import (
     MAX_ITEM_BYTES,
     MAX_TRANSACTION_BYTES,
+    Item,
     attributes,
     deleted_key,
     discarded_key,
     document_key,
     head_key,
     item_size_bytes,
-    log_key,
 )
-from knowledge.adapters.dynamodb_shapes import changes_to_item, commit_id_from_item, document_to_item, head_from_item
-from knowledge.errors import DependencyUnavailable, InvalidInput, TooLarge, VersionConflict
+from knowledge.adapters.dynamodb_shapes import changes_to_item, document_to_item, head_from_item
+from knowledge.adapters.dynamodb_transactions import (
+    CONDITION_FAILED,
+    require_contention,
+    was_written,
+    write_together,
+)
+from knowledge.errors import DependencyUnavailable, TooLarge, VersionConflict
 from knowledge.ports import DocumentChange
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_dynamodb.type_defs import ConditionCheckTypeDef, TransactWriteItemTypeDef
-
-_CONDITION_FAILED = "ConditionalCheckFailed"
-# Codes that say that others were writing too, or too much. Source: DynamoDB API reference, TransactWriteItems,
-# "CancellationReasons".
-_CONTENTION = frozenset(
-    {"None", _CONDITION_FAILED, "TransactionConflict", "ProvisionedThroughputExceeded", "ThrottlingError"}
-)
-# Source: the same list; the values themselves are refused.
-_REFUSED = frozenset({"ValidationError", "ItemCollectionSizeLimitExceeded"})
 
 
 class DocumentCommit:
@@ -67,46 +61,24 @@ class DocumentCommit:
             InvalidInput: DynamoDB refuses the values.
         """
         head = head_from_item(get_item(self._client, self._table_name, head_key()))
+        log_item = changes_to_item(self._changes, head + 1, self._id)
+        writes = [*self._writes_of_log(head, log_item), *(write for _, write in self._writes)]
         try:
-            with aws_errors(DYNAMODB):
-                return self._write([*self._writes_of_log(head), *(write for _, write in self._writes)])
+            codes = write_together(self._client, writes)
         except DependencyUnavailable as error:
-            cause = error.__cause__
-            if isinstance(cause, ClientError | BotoCoreError) and may_have_taken_effect(cause):
-                # One item of the transaction is enough to tell: all of them are written, or none.
-                stored = get_item(self._client, self._table_name, log_key(head + 1))
-                if stored is not None and commit_id_from_item(stored) == self._id:
-                    return True
+            if was_written(self._client, self._table_name, log_item, error):
+                return True
             raise
-
-    def _write(self, transaction: "Sequence[TransactWriteItemTypeDef]") -> bool:
-        try:
-            # The SDK adds a token of its own, so that its repetitions of this call count once.
-            self._client.transact_write_items(TransactItems=transaction)
-        except ClientError as error:
-            match error_code(error):
-                case "TransactionCanceledException":
-                    return self._judge(
-                        [reason.get("Code", "None") for reason in error.response.get("CancellationReasons", [])]
-                    )
-                case "ValidationException" | "SerializationException":
-                    raise InvalidInput("the metadata cannot be stored") from error
-                case _:
-                    raise
-        return True
-
-    def _judge(self, codes: Sequence[str]) -> bool:
+        if codes is None:
+            return True
         # The first two items are the log's, in which all documents meet.
         of_documents = zip(codes[2:], self._writes, strict=False)
-        if lost := dict.fromkeys(path for code, (path, _) in of_documents if code == _CONDITION_FAILED):
+        if lost := dict.fromkeys(path for code, (path, _) in of_documents if code == CONDITION_FAILED):
             raise VersionConflict(*lost)
-        if _REFUSED.intersection(codes):
-            raise InvalidInput("the metadata cannot be stored")
-        if not codes or not _CONTENTION.issuperset(codes):
-            raise DependencyUnavailable(DYNAMODB, "the transaction was cancelled")
+        require_contention(codes)
         return False
 
-    def _writes_of_log(self, head: int) -> "Sequence[TransactWriteItemTypeDef]":
+    def _writes_of_log(self, head: int, log_item: Item) -> "Sequence[TransactWriteItemTypeDef]":
         not_written = "attribute_not_exists(pk)"
         values = {":next": head + 1, ":head": head} if head else {":next": head + 1}
         return [
@@ -123,7 +95,7 @@ class DocumentCommit:
             {
                 "Put": {
                     "TableName": self._table_name,
-                    "Item": changes_to_item(self._changes, head + 1, self._id),
+                    "Item": log_item,
                     "ConditionExpression": not_written,
                 }
             },

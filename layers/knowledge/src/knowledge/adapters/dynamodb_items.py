@@ -85,11 +85,6 @@ def deleted_key(doc_id: DocId) -> "dict[str, AttributeValueTypeDef]":
     return attributes({"pk": document_pk(doc_id), "sk": DELETED})
 
 
-def log_key(version: int) -> Item:
-    """Key of a log item."""
-    return attributes({"pk": CATALOG_PK, "sk": log_sk(version)})
-
-
 def head_key() -> Item:
     """Key of the number of the newest log entry."""
     return attributes({"pk": CATALOG_PK, "sk": "HEAD"})
@@ -122,6 +117,11 @@ def read_item(shape: type[_Stored], item: Item) -> _Stored:
     except ValidationError as error:
         fields = ", ".join(sorted({".".join(map(str, problem["loc"])) for problem in error.errors()}))
         raise CorruptState(f"{key_text(item)} cannot be read: {fields}") from error
+
+
+def key_of(item: Item) -> Item:
+    """The part of the item by which it is found."""
+    return {part: item[part] for part in ("pk", "sk")}
 
 
 def sort_key(item: Item) -> str:

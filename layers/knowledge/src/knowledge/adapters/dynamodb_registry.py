@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 from knowledge.adapters import page_cursor
 from knowledge.adapters.aws_errors import aws_errors
 from knowledge.adapters.backoff import random_fraction
-from knowledge.adapters.dynamodb_calls import DYNAMODB, query_all, tries
+from knowledge.adapters.dynamodb_calls import DYNAMODB, batch_get, query_all, tries
 from knowledge.adapters.dynamodb_commit import DocumentCommit
 from knowledge.adapters.dynamodb_items import (
     DELETED,
     DISCARDED,
     LISTING_PK,
     META,
-    Item,
     attributes,
     discarded_key,
     document_key,
@@ -23,8 +22,8 @@ from knowledge.adapters.dynamodb_items import (
     status_pk,
 )
 from knowledge.adapters.dynamodb_shapes import deleted_from_item, document_from_item, generation_from_item
+from knowledge.adapters.dynamodb_transactions import too_many_writers
 from knowledge.domain.document import DocId, DocumentStatus, Generation
-from knowledge.errors import DependencyUnavailable
 from knowledge.ports import DocumentChange, DocumentPage, DocumentState
 
 if TYPE_CHECKING:
@@ -68,7 +67,7 @@ class DynamoDocumentRegistry:
         for _ in tries(self._sleep, self._random):
             if commit.attempt():
                 return
-        raise DependencyUnavailable(DYNAMODB, "too many writers at the same time")
+        raise too_many_writers()
 
     def forget_discarded(self, doc_id: DocId, generation: Generation) -> None:
         """See DocumentRegistry; one DeleteItem."""
@@ -77,18 +76,11 @@ class DynamoDocumentRegistry:
 
     def generations(self, doc_ids: Sequence[DocId]) -> Mapping[DocId, Generation]:
         """See DocumentRegistry; one BatchGetItem, more when DynamoDB answers only a part. Raises CorruptState."""
-        wanted: Sequence[Item] = [document_key(doc_id) for doc_id in dict.fromkeys(doc_ids)]
-        found: dict[DocId, Generation] = {}
-        if not wanted:
-            return found
-        for _ in tries(self._sleep, self._random):
-            items, wanted = self._get_generations(wanted)
-            for doc_id, generation in map(generation_from_item, items):
-                if generation is not None:
-                    found[doc_id] = generation
-            if not wanted:
-                return found
-        raise DependencyUnavailable(DYNAMODB, "answered only a part")
+        keys = [document_key(doc_id) for doc_id in dict.fromkeys(doc_ids)]
+        names = ("pk", "sk", "doc_id", "generation")
+        items = batch_get(self._client, self._table_name, keys, tries(self._sleep, self._random), names=names)
+        found = map(generation_from_item, items)
+        return {doc_id: generation for doc_id, generation in found if generation is not None}
 
     def list(self, *, path_prefix: str, status: DocumentStatus | None, cursor: str | None, limit: int) -> DocumentPage:
         """See DocumentRegistry; one Query of an index, so the newest commits may be missing for some milliseconds.
@@ -109,7 +101,7 @@ class DynamoDocumentRegistry:
             "Limit": limit + 1,
         }
         if cursor is not None:
-            path, doc_id = page_cursor.decode(cursor, path_prefix)
+            path, doc_id = page_cursor.decode_document(cursor, path_prefix)
             query["ExclusiveStartKey"] = {
                 **document_key(doc_id),
                 **attributes({partition: value, "file_path": path}),
@@ -118,19 +110,4 @@ class DynamoDocumentRegistry:
             answer = self._client.query(**query)
         records = tuple(document_from_item(item) for item in answer["Items"][:limit])
         more = len(answer["Items"]) > limit or "LastEvaluatedKey" in answer
-        return DocumentPage(records, page_cursor.encode(records[-1]) if more and records else None)
-
-    def _get_generations(self, keys: Sequence[Item]) -> tuple[Sequence[Item], Sequence[Item]]:
-        with aws_errors(DYNAMODB):
-            answer = self._client.batch_get_item(
-                RequestItems={
-                    self._table_name: {
-                        "Keys": keys,
-                        "ConsistentRead": True,
-                        "ProjectionExpression": "pk, sk, doc_id, #generation",
-                        "ExpressionAttributeNames": {"#generation": "generation"},
-                    }
-                }
-            )
-        unprocessed = answer.get("UnprocessedKeys", {}).get(self._table_name)
-        return answer["Responses"].get(self._table_name, []), unprocessed["Keys"] if unprocessed else []
+        return DocumentPage(records, page_cursor.encode_document(records[-1]) if more and records else None)

@@ -175,11 +175,6 @@ def changes_from_item(item: Item) -> CatalogChange:
     return CatalogChange(stored.version, {change.file_path: _entry_of(change) for change in stored.changes})
 
 
-def commit_id_from_item(item: Item) -> str:
-    """Who wrote the log item. Raises CorruptState."""
-    return read_item(_StoredChanges, item).commit_id
-
-
 def _stored_change(change: DocumentChange) -> _StoredChange:
     entry = None
     if change.entry is not None:

@@ -86,7 +86,7 @@ class MemoryDocumentRegistry:
 
     def list(self, *, path_prefix: str, status: DocumentStatus | None, cursor: str | None, limit: int) -> DocumentPage:
         """See DocumentRegistry."""
-        after, _ = page_cursor.decode(cursor, path_prefix) if cursor is not None else ("", None)
+        after, _ = page_cursor.decode_document(cursor, path_prefix) if cursor is not None else ("", None)
         with self._lock:
             records = [
                 record
@@ -96,7 +96,8 @@ class MemoryDocumentRegistry:
         records.sort(key=lambda record: record.file_path)
         start = bisect_right(records, after, key=lambda record: record.file_path)
         page = records[start : start + limit]
-        return DocumentPage(tuple(page), page_cursor.encode(page[-1]) if start + limit < len(records) else None)
+        more = start + limit < len(records)
+        return DocumentPage(tuple(page), page_cursor.encode_document(page[-1]) if more else None)
 
     def head(self) -> CatalogHead:
         """See CatalogLog."""
