@@ -15,18 +15,21 @@ from samtranslator.yaml_helper import yaml_parse
 
 from knowledge.adapters.aws_clients import aws_client_config, s3_client_config
 from knowledge.adapters.dynamodb_catalog_log import DynamoCatalogLog
+from knowledge.adapters.dynamodb_config_store import DynamoConfigStore
+from knowledge.adapters.dynamodb_item_store import DynamoItemStore
 from knowledge.adapters.dynamodb_principals import DynamoPrincipalStore
 from knowledge.adapters.dynamodb_registry import DynamoDocumentRegistry
 from knowledge.adapters.dynamodb_tokens import DynamoTokenStore
 from knowledge.adapters.embedded_vectors import EmbeddedVectorStore
 from knowledge.adapters.memory import MemoryDocumentRegistry, MemoryVectorStore
+from knowledge.adapters.memory_items import MemoryConfigStore, MemoryItemStore
 from knowledge.adapters.memory_objects import MemoryObjectStore
 from knowledge.adapters.memory_tokens import MemoryTokenStore
 from knowledge.adapters.opensearch_client import opensearch_client
 from knowledge.adapters.opensearch_vectors import OpenSearchVectorStore
 from knowledge.adapters.s3 import S3ObjectStore
 from knowledge.errors import InvalidInput
-from knowledge.ports import ObjectStore, RebuildableVectorStore, VectorStore
+from knowledge.ports import ConfigStore, ItemStore, ObjectStore, RebuildableVectorStore, VectorStore
 from tests.contract.builders import Clock, Registry, TokensAndCallers
 from tests.contract.serverless_standin import Settled, Standin
 
@@ -102,6 +105,20 @@ def registry(request: pytest.FixtureRequest) -> Registry:
         return Registry(both, both)
     client, table = request.getfixturevalue("dynamodb_client"), request.getfixturevalue("table")
     return Registry(DynamoDocumentRegistry(client, table), DynamoCatalogLog(client, table))
+
+
+@pytest.fixture(params=["memory", "dynamodb"])
+def items(request: pytest.FixtureRequest) -> ItemStore:
+    if request.param == "memory":
+        return MemoryItemStore()
+    return DynamoItemStore(request.getfixturevalue("dynamodb_client"), request.getfixturevalue("table"))
+
+
+@pytest.fixture(params=["memory", "dynamodb"])
+def configs(request: pytest.FixtureRequest) -> ConfigStore:
+    if request.param == "memory":
+        return MemoryConfigStore()
+    return DynamoConfigStore(request.getfixturevalue("dynamodb_client"), request.getfixturevalue("table"))
 
 
 @pytest.fixture

@@ -9,6 +9,15 @@ One table, keys `pk` and `sk`:
     CATALOG           LOG#<12 digits>           changes to the exact tier that were committed together
     TOKEN#<sha256>    TOKEN                     a caller, by the hash of a token that is good
     TOKENS            <name>                    what is known of a name's token
+    ITEM#<id>         META                      a knowledge item
+    ITEM#<id>         EVENT#<time>#...          an entry of its timeline
+    ITEMS#<status>[#<kind>]  <rank>             a row that lists an item; highest confidence first, then the newest
+    ITEMS#inbox[#<kind>]     <rank>             the same, of candidates and what is in review together
+    ITEMS#due                <time>#<id>        when the sweep has to see to an item
+    ITEMS#without_embedding  <id>               a published item that cannot be found by meaning yet
+    ITEMS#feed               <time>#...#<id>    something happened to an item; removed after a week
+    SETTINGS          CURRENT                   the settings in force
+    SETTINGS          VERSION#<12 digits>       the same under its number, and every one before it
 
 Knows no client, makes no call, and does not know what the items mean.
 """
@@ -38,6 +47,7 @@ DISCARDED = "DISCARDED#"
 LISTING_PK = "DOCUMENTS"
 CATALOG_PK = "CATALOG"
 TOKENS_PK = "TOKENS"
+SETTINGS_PK = "SETTINGS"
 LOG = "LOG#"
 # Greater than every log key: `~` comes after the digits in UTF-8.
 LOG_END = f"{LOG}~"

@@ -1,16 +1,22 @@
 """Memory twins of the stores of knowledge items and settings; thread-safe, for tests and for trying things out."""
 
-import base64
+import json
 import threading
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import Any, TypeVar
 
+from knowledge.adapters import page_cursor
 from knowledge.domain.item import EmbeddingState, Item, ItemId, ItemStatus, KnowledgeKind
 from knowledge.domain.knowledge_config import KnowledgeConfig, VersionedConfig
-from knowledge.domain.timeline import Event, EventType
-from knowledge.errors import InvalidInput, NotFound, VersionConflict
+from knowledge.domain.timeline import Event, EventType, placed
+from knowledge.errors import NotFound, VersionConflict
 from knowledge.ports import ItemPage, TimelinePage
+
+_T = TypeVar("_T")
+# What a list is in the order of; all places of one list are made of values of the same types.
+_Place = tuple[Any, ...]
 
 
 class MemoryItemStore:
@@ -55,7 +61,7 @@ class MemoryItemStore:
             self._items[after.item_id] = replace(
                 stored, settled_version=after.settled_version, embedding=after.embedding
             )
-            self._events.extend([event] if event else [])
+            self._events.extend([placed(event, stored)] if event else [])
             return True
 
     def record_reuse(self, item_id: ItemId, *, actor: str, at: datetime) -> Item:
@@ -66,42 +72,44 @@ class MemoryItemStore:
                 raise NotFound("no published item has this id")
             after = replace(stored, reuse_count=stored.reuse_count + 1)
             self._items[item_id] = after
-            self._events.append(Event(item_id, EventType.REUSED, actor, at, after.version))
+            self._events.append(placed(Event(item_id, EventType.REUSED, actor, at, after.version), after))
             return after
 
     def list(
         self, statuses: Collection[ItemStatus], *, kind: KnowledgeKind | None, cursor: str | None, limit: int
     ) -> ItemPage:
         """See ItemStore."""
-        after = _decoded(cursor)
-        found = sorted(
-            (item for item in self._items.values() if item.status in statuses and kind in (None, item.draft.kind)),
-            key=_place,
-        )
-        rest = [item for item in found if _place(item) > after]
-        page = tuple(rest[:limit])
-        return ItemPage(page, _encoded(_place(page[-1])) if len(rest) > limit else None)
+        with self._lock:
+            places = [
+                ((-item.draft.confidence, -item.created_at.timestamp(), item.item_id), item)
+                for item in self._items.values()
+                if item.status in statuses and kind in (None, item.draft.kind)
+            ]
+        return ItemPage(*_page(places, cursor, limit, (float, float, str)))
 
     def timeline(self, item_id: ItemId, *, cursor: str | None, limit: int) -> TimelinePage:
         """See ItemStore."""
-        events = [event for event in self._events if event.item_id == item_id]
-        start = int(_decoded(cursor) or 0)
-        page = tuple(events[start : start + limit])
-        return TimelinePage(page, _encoded(str(start + limit)) if len(events) > start + limit else None)
+        with self._lock:
+            events = list(enumerate(self._events))
+        places = [((event.at.timestamp(), number), event) for number, event in events if event.item_id == item_id]
+        return TimelinePage(*_page(places, cursor, limit, (float, int)))
 
     def due(self, *, until: datetime, limit: int) -> Sequence[Item]:
         """See ItemStore."""
-        due = [(item.due_at, item.item_id) for item in self._items.values() if item.due_at and item.due_at <= until]
-        return [self._items[item_id] for _, item_id in sorted(due)[:limit]]
+        with self._lock:
+            due = [(item.due_at, item.item_id) for item in self._items.values() if item.due_at and item.due_at <= until]
+            return [self._items[item_id] for _, item_id in sorted(due)[:limit]]
 
     def count_without_embedding(self) -> int:
         """See ItemStore."""
-        embeddings = [item.embedding for item in self._items.values() if item.is_published]
+        with self._lock:
+            embeddings = [item.embedding for item in self._items.values() if item.is_published]
         return sum(embedding is None or embedding.state is not EmbeddingState.READY for embedding in embeddings)
 
     def changed_since(self, at: datetime) -> Iterator[tuple[datetime, ItemId]]:
         """See ItemStore."""
-        return iter(sorted((event.at, event.item_id) for event in self._events if event.at >= at))
+        with self._lock:
+            return iter(sorted((event.at, event.item_id) for event in self._events if event.at >= at))
 
 
 class MemoryConfigStore:
@@ -124,17 +132,22 @@ class MemoryConfigStore:
             return self._versions[-1]
 
 
-def _place(item: Item) -> str:
-    """Sorts the highest confidence first, then the newest."""
-    return f"{1 - item.draft.confidence:.6f} {-item.created_at.timestamp() + 1e11:.6f} {item.item_id}"
+def _page(
+    places: Iterable[tuple[_Place, _T]], cursor: str | None, limit: int, kinds: tuple[type, ...]
+) -> tuple[tuple[_T, ...], str | None]:
+    """What comes after the cursor in the order of the places, whose parts are of these `kinds`, and the next cursor."""
+    after = None if cursor is None else _place(page_cursor.decode(cursor), kinds)
+    rest = sorted((entry for entry in places if after is None or entry[0] > after), key=lambda entry: entry[0])
+    page = rest[:limit]
+    more = len(rest) > limit
+    return tuple(value for _, value in page), page_cursor.encode(json.dumps(page[-1][0])) if more else None
 
 
-def _encoded(place: str) -> str:
-    return base64.urlsafe_b64encode(place.encode()).decode()
-
-
-def _decoded(cursor: str | None) -> str:
+def _place(text: str, kinds: tuple[type, ...]) -> _Place:
     try:
-        return base64.b64decode(cursor or "", altchars=b"-_", validate=True).decode()
+        place = json.loads(text)
     except ValueError as error:
-        raise InvalidInput("it is not a cursor of this list", field="cursor") from error
+        raise page_cursor.not_a_cursor() from error
+    if not isinstance(place, list) or tuple(map(type, place)) != kinds:
+        raise page_cursor.not_a_cursor()
+    return tuple(place)

@@ -1,8 +1,8 @@
 """What happened to a knowledge item, in order. Nothing of it is ever changed. Source: specification K6."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 from knowledge.domain.document import Json
@@ -60,6 +60,11 @@ def status_changed(before: Item, after: Item, note: str | None = None) -> Event:
     if note:
         details["note"] = note
     return Event(after.item_id, EventType.STATUS_CHANGED, after.updated_by, after.updated_at, after.version, details)
+
+
+def placed(event: Event, item: Item) -> Event:
+    """`event`, which came after `item`'s version was written: later than that, whatever the clocks say."""
+    return replace(event, at=max(event.at, item.updated_at + timedelta(microseconds=1)))
 
 
 def _values(draft: Draft) -> dict[str, Json]:

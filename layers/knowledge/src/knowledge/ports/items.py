@@ -47,11 +47,15 @@ class ItemStore(Protocol):
     def settle(self, before: Item, after: Item, event: Event | None) -> bool:
         """`settled_version` and `embedding` of `after` are stored; nothing else of it, and no new version.
 
-        False, and nothing is stored, when version, settled version or embedding are not those of `before` any more.
+        In the timeline the event comes after the one of the version, whatever the clocks say. False, and nothing is
+        stored, when version, settled version or embedding are not those of `before` any more.
         """
 
     def record_reuse(self, item_id: ItemId, *, actor: str, at: datetime) -> Item:
         """One more reuse is counted, with its event; however many do so at once, none is lost.
+
+        The item that is returned may lack what others counted at the same time. In the timeline the event comes after
+        the one of the version that was reused.
 
         Raises NotFound when there is no such item or it is not published.
         """
@@ -61,12 +65,16 @@ class ItemStore(Protocol):
     ) -> ItemPage:
         """Items of one status, or of candidate and pending_review together; at most `limit` (1 to 100) a page.
 
-        At most two calls. Going on at `next_cursor` neither skips nor repeats an item that did not change meanwhile.
-        Raises InvalidInput for a cursor that is none.
+        Two calls at most, unless the store answers only a part. A page may be shorter although another one follows.
+        Going on at `next_cursor` neither skips nor repeats an item that did not change meanwhile. Raises InvalidInput
+        for a cursor that is none.
         """
 
     def timeline(self, item_id: ItemId, *, cursor: str | None, limit: int) -> TimelinePage:
-        """The item's events; empty when there is no such item. One call. Raises InvalidInput for a bad cursor."""
+        """The item's events, at most `limit` (1 to 100), fewer when they are large; none when there is no such item.
+
+        One call. Raises InvalidInput for a cursor that is none.
+        """
 
     def due(self, *, until: datetime, limit: int) -> Sequence[Item]:
         """At most `limit` (1 to 100) items whose `due_at` is not after `until`, those due longest first; two calls."""
@@ -75,8 +83,9 @@ class ItemStore(Protocol):
         """How many published items have an embedding that is not ready; a call for each megabyte of their keys."""
 
     def changed_since(self, at: datetime) -> Iterator[tuple[datetime, ItemId]]:
-        """When which items were created, changed or reused, from `at` on, the oldest first; kept for seven days.
+        """When something happened to which items, from `at` on, the oldest first; kept for seven days.
 
+        Everything that is in a timeline is here: an item that was settled without an event is not.
         Each time is one that its writer's clock gave before the write was sent, so one that comes to be seen late may
         lie a little before others seen already.
         """
