@@ -1,6 +1,8 @@
 """Every port's adapters, each with an empty store. AWS is moto in this process; the table is that of template.yaml."""
 
-from collections.abc import Callable, Iterator
+import copy
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
@@ -10,6 +12,9 @@ import boto3
 import pytest
 from botocore.credentials import Credentials
 from moto import mock_aws
+from moto.dynamodb.models.dynamo_type import Item as TableItem
+from moto.dynamodb.models.dynamo_type import LimitedSizeDict
+from moto.dynamodb.models.table import Table
 from opensearchpy import OpenSearch
 from samtranslator.yaml_helper import yaml_parse
 
@@ -28,9 +33,12 @@ from knowledge.adapters.memory_tokens import MemoryTokenStore
 from knowledge.adapters.opensearch_client import opensearch_client
 from knowledge.adapters.opensearch_vectors import OpenSearchVectorStore
 from knowledge.adapters.s3 import S3ObjectStore
+from knowledge.domain.item import Item
 from knowledge.errors import InvalidInput
 from knowledge.ports import ConfigStore, ItemStore, ObjectStore, RebuildableVectorStore, VectorStore
 from tests.contract.builders import Clock, Registry, TokensAndCallers
+from tests.contract.item_builders import add
+from tests.contract.item_seeds import seed
 from tests.contract.serverless_standin import Settled, Standin
 
 if TYPE_CHECKING:
@@ -43,9 +51,27 @@ NewIndex = Callable[[str, int], RebuildableVectorStore]
 REGION: Final = "eu-central-1"
 
 
+def _copied(table: Table, _: object) -> Table:
+    """What moto needs of a table to undo a transaction: it replaces attributes and never changes one."""
+    copied = copy.copy(table)
+    copied.items = defaultdict(dict)
+    for hash_key, items in table.items.items():
+        copied.items[hash_key] = {range_key: _copied_item(item) for range_key, item in items.items()}
+    return copied
+
+
+def _copied_item(item: TableItem) -> Any:
+    copied: Any = TableItem.__new__(TableItem)
+    copied.hash_key, copied.range_key, copied.attrs = item.hash_key, item.range_key, LimitedSizeDict()
+    dict.update(copied.attrs, item.attrs)
+    return copied
+
+
 @pytest.fixture(scope="module")
 def aws() -> Iterator[None]:
-    with mock_aws():
+    # moto copies the whole table, attribute by attribute, for each write of a transaction; that would take minutes.
+    with mock_aws(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Table, "__deepcopy__", _copied, raising=False)
         yield
 
 
@@ -112,6 +138,15 @@ def items(request: pytest.FixtureRequest) -> ItemStore:
     if request.param == "memory":
         return MemoryItemStore()
     return DynamoItemStore(request.getfixturevalue("dynamodb_client"), request.getfixturevalue("table"))
+
+
+@pytest.fixture
+def fill(items: ItemStore, request: pytest.FixtureRequest) -> Callable[[Iterable[Item]], None]:
+    """Adds many items to the store at once."""
+    if isinstance(items, DynamoItemStore):
+        client, table = request.getfixturevalue("dynamodb_client"), request.getfixturevalue("table")
+        return lambda many: seed(client, table, many)
+    return lambda many: [add(items, item) for item in many].clear()
 
 
 @pytest.fixture(params=["memory", "dynamodb"])

@@ -1,5 +1,6 @@
 """What every ItemStore does."""
 
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from itertools import pairwise
@@ -71,8 +72,11 @@ class TestOneItem:
         assert items.read(item.item_id) == item
         assert len(events(items, item)) == 1
 
-    def test_more_than_a_hundred_are_read_at_once(self, items: ItemStore) -> None:
-        added = [add(items, new_item(title=str(number))) for number in range(103)]
+    def test_more_than_a_hundred_are_read_at_once(
+        self, items: ItemStore, fill: Callable[[Iterable[Item]], None]
+    ) -> None:
+        added = [new_item(title=str(number)) for number in range(103)]
+        fill(added)
         asked = [*(item.item_id for item in added), added[0].item_id, new_item_id()]
         assert items.read_all(asked) == {item.item_id: item for item in added}
 
@@ -254,11 +258,11 @@ class TestLists:
         assert [len(page.items) for page in pages] == sizes
         assert {item for page in pages for item in page.items} == added
 
-    def test_going_on_neither_skips_nor_repeats_what_did_not_change_among_250(self, items: ItemStore) -> None:
-        added = [
-            add(items, new_item(CANDIDATE if n % 2 else PENDING, confidence=n % 10 / 10, at=later(n)))
-            for n in range(250)
-        ]
+    def test_going_on_neither_skips_nor_repeats_what_did_not_change_among_250(
+        self, items: ItemStore, fill: Callable[[Iterable[Item]], None]
+    ) -> None:
+        added = [new_item(CANDIDATE if n % 2 else PENDING, confidence=n % 10 / 10, at=later(n)) for n in range(250)]
+        fill(added)
         changing, still = added[::5], {item.item_id for n, item in enumerate(added) if n % 5}
         found, cursor, turn = list[Item](), None, 0
         while True:
