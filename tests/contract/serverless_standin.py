@@ -214,8 +214,16 @@ class Settled:
     def embeddings(self, doc_id: DocId, generation: Generation) -> Mapping[str, Vector]:
         return self._store.embeddings(doc_id, generation)
 
-    def search(self, query: str, vector: Vector, *, limit: int, nearest_to: Vector | None = None) -> SearchResult:
-        return self._store.search(query, vector, limit=limit, nearest_to=nearest_to)
+    def search(
+        self,
+        query: str,
+        vector: Vector,
+        *,
+        limit: int,
+        nearest_to: Vector | None = None,
+        folders: Sequence[str] = (),
+    ) -> SearchResult:
+        return self._store.search(query, vector, limit=limit, nearest_to=nearest_to, folders=folders)
 
     def delete(self, doc_id: DocId, generation: Generation) -> None:
         self._store.delete(doc_id, generation)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
+from knowledge.domain.document import DocId
 from knowledge.ports import VectorStore
 from tests.contract.builders import DOC, GENERATION, OTHER_DOC, OTHER_GENERATION, chunk
 
@@ -190,3 +191,36 @@ class TestVectorStore:
         new_vectors().note({"embedder": "titan"})
         assert new_vectors().notes() == {"embedder": "titan"}
         assert list(new_vectors().search("q", [1.0, 0.0], limit=5).hits) == []
+
+    def test_in_folders_others_take_no_place(self, new_vectors: NewVectors) -> None:
+        """K4: items are found in a base of documents that are nearer and say the words more often."""
+        vectors = new_vectors()
+        crowd = [chunk(f"timeout timeout {n}", [1, n / 1000], ordinal=n) for n in range(40)]
+        vectors.write(DOC, GENERATION, "kb/docs/a.md", crowd)
+        vectors.write(OTHER_DOC, GENERATION, "kb/pitfall/b.md", [chunk("a timeout once, of 支付", [-1, 1])])
+        vectors.write(DocId("c" * 26), GENERATION, "kb/陷阱/c.md", [chunk("nothing of it", [0, 1])])
+        vectors.write(DocId("d" * 26), GENERATION, "kb/pitfalls/d.md", [chunk("timeout timeout", [1, 0])])
+
+        def found(*folders: str, nearest_to: list[float] | None = None) -> list[str]:
+            result = vectors.search("timeout", [1.0, 0.0], limit=3, nearest_to=nearest_to, folders=folders)
+            return sorted(hit.file_path for hit in result.hits)
+
+        assert found("kb/pitfall/") == ["kb/pitfall/b.md"]
+        assert found("kb/pitfall/", "kb/陷阱/") == ["kb/pitfall/b.md", "kb/陷阱/c.md"]
+        assert found("kb/陷阱/", nearest_to=[-0.5, 0.1]) == ["kb/陷阱/c.md"]
+        assert found("kb/nowhere/") == []
+
+    def test_in_folders_the_numbers_are_those_of_the_whole_store(self, new_vectors: NewVectors) -> None:
+        vectors = new_vectors()
+        vectors.write(
+            DOC, GENERATION, "kb/docs/a.md", [chunk("common rare", [1, 0]), chunk("common", [1, 1], ordinal=1)]
+        )
+        vectors.write(OTHER_DOC, GENERATION, "kb/pitfall/b.md", [chunk("common lesson", [0, 1])])
+        everywhere = vectors.search("common rare absent", [1.0, 0.0], limit=5)
+        here = vectors.search("common rare absent", [1.0, 0.0], limit=5, folders=["kb/pitfall/"])
+        assert dict(here.idf) == pytest.approx(dict(everywhere.idf))
+        assert here.absent == everywhere.absent == {"absent"}
+        (hit,) = here.hits
+        (same,) = (one for one in everywhere.hits if one.doc_id == OTHER_DOC)
+        assert hit.held == same.held
+        assert [hit.similarity, hit.lexical] == pytest.approx([same.similarity, same.lexical], abs=1e-6)

@@ -23,18 +23,31 @@ class EmbeddedBlock:
             part.matrix = self._matrix[start : start + len(part.texts)]
         self._words = WordIndex([part.words for part in parts])
 
-    def search(self, query: str, vector: Vector, *, limit: int, nearest_to: Vector | None) -> SearchResult:
+    def search(
+        self, query: str, vector: Vector, *, limit: int, nearest_to: Vector | None, folders: Sequence[str]
+    ) -> SearchResult:
         """See VectorStore, for `limit` from 1 on."""
         similarities = np.clip(self._products(vector), -1.0, 1.0)
         nearness = similarities if nearest_to is None else self._products(nearest_to)
         words = self._words.search(query)
-        nearest = np.argsort(-nearness, kind="stable")[:limit].tolist()
-        rows = list(dict.fromkeys([*nearest, *words.best(limit)]))
+        if folders:
+            searched = self._rows_under(tuple(folders))
+            nearest = searched[np.argsort(-nearness[searched], kind="stable")[:limit]].tolist()
+            best = words.best(limit, among=searched)
+        else:
+            nearest = np.argsort(-nearness, kind="stable")[:limit].tolist()
+            best = words.best(limit)
+        rows = list(dict.fromkeys([*nearest, *best]))
         hits = [
             self._hit(row, float(nearness[row]), float(words.scores[row]), held, float(similarities[row]))
             for row, held in zip(rows, words.held(rows), strict=True)
         ]
         return SearchResult(hits, words.idf, frozenset(term for term, found in words.rows.items() if not len(found)))
+
+    def _rows_under(self, folders: tuple[str, ...]) -> np.ndarray[tuple[int, ...], np.dtype[np.intp]]:
+        """The rows whose path begins with one of `folders`, ascending."""
+        is_under = [part.file_path.startswith(folders) for part in self._parts]
+        return np.flatnonzero(np.repeat(is_under, np.diff(self._starts)))
 
     def _products(self, vector: Vector) -> _Floats:
         """The product of every row with the vector."""

@@ -76,7 +76,15 @@ class EmbeddedVectorStore:
         part = stored and self._unpack(key, stored.body)
         return dict(zip(part.content_hashes, part.matrix.tolist(), strict=True)) if part else {}
 
-    def search(self, query: str, vector: Vector, *, limit: int, nearest_to: Vector | None = None) -> SearchResult:
+    def search(
+        self,
+        query: str,
+        vector: Vector,
+        *,
+        limit: int,
+        nearest_to: Vector | None = None,
+        folders: Sequence[str] = (),
+    ) -> SearchResult:
         """See VectorStore; a listing, and a read for each object that this process has not seen.
 
         Vectors of another length are of another model and never compared.
@@ -86,7 +94,7 @@ class EmbeddedVectorStore:
             self._is_there = self._index.is_there()
         if block is None or limit < 1:
             return SearchResult([], {})
-        return block.search(query, vector, limit=limit, nearest_to=nearest_to)
+        return block.search(query, vector, limit=limit, nearest_to=nearest_to, folders=folders)
 
     def delete(self, doc_id: DocId, generation: Generation) -> None:
         """See VectorStore; one delete."""

@@ -68,9 +68,9 @@ class FoundWords:
     rows: Mapping[str, _Array]
     """The rows that hold a term, by term."""
 
-    def best(self, limit: int) -> list[int]:
-        """The rows that hold a term, best first, ties by row."""
-        matched = np.flatnonzero(self.scores)
+    def best(self, limit: int, among: _Array | None = None) -> list[int]:
+        """The rows (those of `among`, ascending; None: all) that hold a term, best first, ties by row."""
+        matched = np.flatnonzero(self.scores) if among is None else among[self.scores[among] > 0]
         best: list[int] = matched[np.argsort(-self.scores[matched], kind="stable")[:limit]].tolist()
         return best
 

@@ -168,7 +168,15 @@ class MemoryVectorStore:
             _, chunks = index.stored.get((doc_id, generation), ("", ()))
         return {item.chunk.content_hash: item.vector for item in chunks}
 
-    def search(self, query: str, vector: Vector, *, limit: int, nearest_to: Vector | None = None) -> SearchResult:
+    def search(
+        self,
+        query: str,
+        vector: Vector,
+        *,
+        limit: int,
+        nearest_to: Vector | None = None,
+        folders: Sequence[str] = (),
+    ) -> SearchResult:
         """See VectorStore. Vectors of another length are of another model, never compared."""
         wanted = vector if nearest_to is None else nearest_to
         with self._place.lock:
@@ -190,6 +198,7 @@ class MemoryVectorStore:
                 compare=partial(_dot, vector, item.vector),
             )
             for row, (identity, path, item) in enumerate(found)
+            if not folders or path.startswith(tuple(folders))
         ]
         nearest = sorted(hits, key=lambda hit: -hit.nearness)[: max(limit, 0)]
         best = sorted((hit for hit in hits if hit.lexical), key=lambda hit: -hit.lexical)[: max(limit, 0)]

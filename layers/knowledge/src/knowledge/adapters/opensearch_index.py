@@ -19,7 +19,7 @@ from knowledge.retrieval.terms import terms
 Document = dict[str, Any]
 
 # Raised by one whenever the settings or fields below change, so that a new version makes an index of its own.
-_LAYOUT = 1
+_LAYOUT = 2
 
 # Links of a node, and candidates looked at while it is linked. Source: OpenSearch documentation, "Methods and engines",
 # the defaults of HNSW; explicit, so that an index stays what it is when they change.
@@ -88,11 +88,10 @@ def _fields(engine: Engine, dimension: int) -> Document:
         "space_type": engine.space_type,
         "parameters": {"m": _M, "ef_construction": _EF_CONSTRUCTION},
     }
-    shown = {"type": "keyword", "index": False, "doc_values": False}
     return {
         "doc_id": {"type": "keyword"},
         "generation": {"type": "keyword"},
-        "file_path": shown,
+        "file_path": {"type": "keyword"},
         "ordinal": {"type": "integer"},
         "chunk_count": {"type": "integer"},
         "text": {"type": "text", "index": False},

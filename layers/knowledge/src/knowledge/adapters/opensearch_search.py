@@ -44,11 +44,16 @@ class Question:
     limit: int
     words: tuple[str, ...]
     """The distinct terms of the query."""
+    folders: tuple[str, ...]
+    """Beginnings of the paths to search under; none for everything."""
 
     @classmethod
-    def of(cls, query: str, vector: Vector, limit: int, nearest_to: Vector | None) -> "Question":
+    def of(
+        cls, query: str, vector: Vector, limit: int, nearest_to: Vector | None, folders: tuple[str, ...]
+    ) -> "Question":
         """With the query taken apart; None stands for `vector`."""
-        return cls(vector, vector if nearest_to is None else nearest_to, limit, tuple(dict.fromkeys(terms(query))))
+        words = tuple(dict.fromkeys(terms(query)))
+        return cls(vector, vector if nearest_to is None else nearest_to, limit, words, folders)
 
     @property
     def is_centred(self) -> bool:
@@ -72,13 +77,24 @@ def searches(question: Question) -> list[Document]:
         k = max(question.limit, _MIN_CANDIDATES)
         # At unit length, where the score of either engine tells the cosine.
         length = math.hypot(*question.nearest_to)
-        near = {"vector": [value / length for value in question.nearest_to], "k": k}
+        near: Document = {"vector": [value / length for value in question.nearest_to], "k": k}
+        if question.folders:
+            # Applied while the graph is searched, by either engine, so that k neighbours are left. Source: OpenSearch
+            # documentation, "Efficient k-NN filtering": lucene from 2.4 on, faiss from 2.9 on.
+            near["filter"] = _under(question.folders)
         shown = [*_SHOWN, "embedding"] if question.is_centred else list(_SHOWN)
         found.append({"size": question.limit, "_source": shown, "query": {"knn": {"vector": near}}})
     if question.words:
-        match = {"terms": {"query": " ".join(question.words[:_MAX_MATCHED_TERMS])}}
-        found.append({"size": question.limit, "_source": [*_SHOWN, "embedding"], "query": {"match": match}})
+        query: Document = {"match": {"terms": {"query": " ".join(question.words[:_MAX_MATCHED_TERMS])}}}
+        if question.folders:
+            query = {"bool": {"must": [query], "filter": [_under(question.folders)]}}
+        found.append({"size": question.limit, "_source": [*_SHOWN, "embedding"], "query": query})
     return found
+
+
+def _under(folders: Sequence[str]) -> Document:
+    """Matches the chunks whose path begins with one of `folders`."""
+    return {"bool": {"should": [{"prefix": {"file_path": folder}} for folder in folders]}}
 
 
 def _counts(words: Sequence[str]) -> Document:

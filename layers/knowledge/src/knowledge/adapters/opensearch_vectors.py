@@ -117,7 +117,15 @@ class OpenSearchVectorStore:
                 for hit in stored_chunks(self._client, self._alias, self._backoff, doc_id, generation, shown)
             }
 
-    def search(self, query: str, vector: Vector, *, limit: int, nearest_to: Vector | None = None) -> SearchResult:
+    def search(
+        self,
+        query: str,
+        vector: Vector,
+        *,
+        limit: int,
+        nearest_to: Vector | None = None,
+        folders: Sequence[str] = (),
+    ) -> SearchResult:
         """See VectorStore; one call.
 
         Raises:
@@ -127,7 +135,7 @@ class OpenSearchVectorStore:
             # Vectors of another length are of another model and never compared.
             return SearchResult([], {})
         try:
-            return self._hybrid.run(Question.of(query, vector, limit, nearest_to))
+            return self._hybrid.run(Question.of(query, vector, limit, nearest_to, tuple(folders)))
         except IndexAbsentError:
             self._index.refuse_other()
             return SearchResult([], {})

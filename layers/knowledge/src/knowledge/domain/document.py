@@ -176,10 +176,6 @@ class KnowledgeBasePath:
         name = key.rpartition("/")[2]
         return key.startswith(self.prefix) and name.lower().endswith(EXTENSION) and name.lower() != EXTENSION
 
-    def category_of(self, path: str) -> str:
-        """The folders between the prefix and the file name; empty for a file directly under the prefix."""
-        return path.removeprefix(self.prefix).rpartition("/")[0]
-
 
 def problem_with_segment(segment: str) -> str | None:
     """Why `segment` may not be one part of a key, or None."""

@@ -4,6 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from knowledge.domain.text import is_encodable, normalise
+from knowledge.errors import InvalidQuery
+
+# A query is a question or an error message with its context. The model reads 512 tokens; longer text only costs time.
+MAX_QUERY_CHARS = 4000
 # Source: specification D12: the first 2000 characters, then `...`.
 MAX_CONTENT_CHARS = 2000
 
@@ -71,6 +76,17 @@ class LookupAnswer:
     def degraded(self) -> tuple[Tier, ...]:
         """The tiers that failed, each once."""
         return tuple(dict.fromkeys(failure.tier for failure in self.failures))
+
+
+def check_query(query: str) -> None:
+    """Raises InvalidQuery for one that is blank, longer than 4,000 characters, or cannot be UTF-8."""
+    if not is_encodable(query):
+        raise InvalidQuery("the query holds half a character and cannot be UTF-8", field="query")
+    if len(query) > MAX_QUERY_CHARS:
+        message = f"the query is {len(query)} characters long; at most {MAX_QUERY_CHARS} are accepted"
+        raise InvalidQuery(message, field="query")
+    if not normalise(query):
+        raise InvalidQuery("the query is empty", field="query")
 
 
 def excerpt(text: str, max_chars: int = MAX_CONTENT_CHARS) -> str:

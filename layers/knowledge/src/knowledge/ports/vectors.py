@@ -69,8 +69,19 @@ class VectorStore(Protocol):
     def embeddings(self, doc_id: DocId, generation: Generation) -> Mapping[str, Vector]:
         """Vector by `Chunk.content_hash`; empty when the generation is not there."""
 
-    def search(self, query: str, vector: Vector, *, limit: int, nearest_to: Vector | None = None) -> SearchResult:
+    def search(
+        self,
+        query: str,
+        vector: Vector,
+        *,
+        limit: int,
+        nearest_to: Vector | None = None,
+        folders: Sequence[str] = (),
+    ) -> SearchResult:
         """The `limit` nearest chunks and the `limit` best by BM25, of any generation; an empty store gives none.
+
+        With `folders` (beginnings of paths), of the chunks under any of them: however many others are nearer, they take
+        no place. How rare terms are, and which are absent, is told of the whole store all the same.
 
         `vector` is the query's, of unit length. Nearest are those with the largest product with `nearest_to`, a vector
         of any length; None stands for `vector`. Every hit carries all its numbers, whichever of the two found it.

@@ -88,6 +88,16 @@ def evidence_for_an_answer(best: Sequence[Relevance], unknown: float) -> float:
     return support + _LEAD_WEIGHT * (counted[0].rank - counted[:_LEAD_OVER][-1].rank) - _UNKNOWN_NAMES_WEIGHT * unknown
 
 
+def evidence_for_one(one: Relevance, best: Sequence[Relevance], unknown: float) -> float:
+    """How much speaks for that document being an answer by itself; never more than `evidence_for_an_answer`.
+
+    Its own cosine, its own terms, and by how much it leads the fifth of the `best`, which may be less than nothing.
+    """
+    fifth = best[:_LEAD_OVER][-1]
+    support = one.similarity + _COVERAGE_WEIGHT * one.coverage
+    return support + _LEAD_WEIGHT * (one.rank - fifth.rank) - _UNKNOWN_NAMES_WEIGHT * unknown
+
+
 def confidence_in_an_answer(evidence: float, threshold: float) -> float:
     """0 to 1, one half at the threshold. Orders queries of one base; it is no promise of a frequency."""
     return 1.0 / (1.0 + math.exp(-_CONFIDENCE_SLOPE * (evidence - threshold)))

@@ -9,9 +9,17 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from knowledge.domain.access import Principal, Role
-from knowledge.domain.lookup import Confidence, LookupAnswer, Primary, Supplement, Tier, TierFailure, excerpt
-from knowledge.domain.text import is_encodable, normalise
-from knowledge.errors import CorruptState, DependencyUnavailable, InvalidQuery, KnowledgeError
+from knowledge.domain.lookup import (
+    Confidence,
+    LookupAnswer,
+    Primary,
+    Supplement,
+    Tier,
+    TierFailure,
+    check_query,
+    excerpt,
+)
+from knowledge.errors import CorruptState, DependencyUnavailable, KnowledgeError
 from knowledge.retrieval.matches import Matches
 from knowledge.retrieval.relevance import confidence_in_an_answer
 from knowledge.services.catalog import KnowledgeIndex
@@ -19,8 +27,6 @@ from knowledge.services.semantic import Ranking, SemanticSearch
 
 _logger = logging.getLogger(__name__)
 
-# A query is a question or an error message with its context. The model reads 512 tokens; longer text only costs time.
-MAX_QUERY_CHARS = 4000
 # Source: design section 7.
 _TOP_K = 3
 # How many exact matches `explain` lists; a common word may hit thousands, and an answer holds at most 6 MB.
@@ -88,13 +94,7 @@ class Lookup:
             InvalidQuery: blank, or longer than 4,000 characters.
         """
         principal.require(Role.READER, "look up knowledge")
-        if not is_encodable(query):
-            raise InvalidQuery("the query holds half a character and cannot be UTF-8", field="query")
-        if len(query) > MAX_QUERY_CHARS:
-            message = f"the query is {len(query)} characters long; at most {MAX_QUERY_CHARS} are accepted"
-            raise InvalidQuery(message, field="query")
-        if not normalise(query):
-            raise InvalidQuery("the query is empty", field="query")
+        check_query(query)
         trace = _Trace()
         primary = self._exact(query, trace)
         supplement = None

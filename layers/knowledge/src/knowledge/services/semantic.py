@@ -11,6 +11,7 @@ from knowledge.retrieval.relevance import (
     Comparison,
     Relevance,
     evidence_for_an_answer,
+    evidence_for_one,
     unknown_names,
 )
 from knowledge.services.index_notes import IndexNotes, script_of
@@ -29,6 +30,8 @@ class SemanticHit:
 
     chunk: ChunkHit
     relevance: Relevance
+    evidence: float
+    """How much speaks for this document being an answer, whatever the others are; at most that of the ranking."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,11 @@ class Ranking:
         """True when there is enough evidence."""
         return self.evidence >= self.threshold
 
+    @property
+    def answers(self) -> Sequence[SemanticHit]:
+        """The hits with enough evidence of their own, best first."""
+        return [hit for hit in self.hits if hit.evidence >= self.threshold]
+
 
 class SemanticSearch:
     """Searches by meaning."""
@@ -66,11 +74,11 @@ class SemanticSearch:
 
     def search(self, query: str, *, top_k: int = 3, category: str | None = None) -> Sequence[SemanticHit]:
         """Up to `top_k` documents that answer `query`, best first; none when there are only neighbours. See `rank`."""
-        ranking = self.rank(query, top_k=top_k, category=category)
+        ranking = self.rank(query, top_k=top_k, folders=() if category is None else [f"{self._base.prefix}{category}/"])
         return ranking.hits if ranking.is_answer else []
 
-    def rank(self, query: str, *, top_k: int, category: str | None = None) -> Ranking:
-        """The `top_k` (1 to 10) nearest documents, best first, answer or not.
+    def rank(self, query: str, *, top_k: int, folders: Sequence[str] = ()) -> Ranking:
+        """The `top_k` (1 to 20) nearest documents under `folders` (none: everywhere), best first, answer or not.
 
         One embedding, one search, one read of the registry. A chunk counts only while it belongs to its document's
         current generation, so a deleted or replaced text cannot come back.
@@ -79,7 +87,7 @@ class SemanticSearch:
             DependencyUnavailable: the embedder, the vector store or the registry failed.
             CorruptState: the vectors are another embedder's; says what to do.
         """
-        return self.rank_vector(query, self.embed(query), top_k=top_k, category=category)
+        return self.rank_vector(query, self.embed(query), top_k=top_k, folders=folders)
 
     def embed(self, query: str) -> Vector:
         """The query's vector. Raises DependencyUnavailable when the embedder failed."""
@@ -89,28 +97,24 @@ class SemanticSearch:
         beginning = next(cut_text(query, 100 * self._embedder.max_tokens), query)
         return self._embedder.embed_query(beginning)
 
-    def rank_vector(self, query: str, vector: Vector, *, top_k: int, category: str | None = None) -> Ranking:
+    def rank_vector(self, query: str, vector: Vector, *, top_k: int, folders: Sequence[str] = ()) -> Ranking:
         """As `rank`, for a query that is embedded already."""
         threshold, centring = self.notes.answer_threshold(script_of(query)), self.notes.question_centring()
         nearest_to = None if centring is None else centring.nearest_to(vector)
-        found = self._vectors.search(query, vector, limit=_CHUNKS, nearest_to=nearest_to)
+        found = self._vectors.search(query, vector, limit=_CHUNKS, nearest_to=nearest_to, folders=folders)
         current = self._registry.generations(list(dict.fromkeys(chunk.doc_id for chunk in found.hits)))
-        valid = [
-            hit
-            for hit in found.hits
-            if current.get(hit.doc_id) == hit.generation and self._is_in(category, hit.file_path)
-        ]
+        valid = [hit for hit in found.hits if current.get(hit.doc_id) == hit.generation]
         comparison = Comparison(found)
         best: dict[DocId, ChunkHit] = {}
         for hit in sorted(valid, key=comparison.rank, reverse=True):
             best.setdefault(hit.doc_id, hit)
         wanted = list(best.values())[: max(top_k, COUNTED_DOCUMENTS)]
-        hits = [SemanticHit(hit, comparison.relevance(hit)) for hit in wanted]
+        signals = [comparison.relevance(hit) for hit in wanted]
         unknown = unknown_names(found)
-        evidence = evidence_for_an_answer([hit.relevance for hit in hits], unknown)
+        evidence = evidence_for_an_answer(signals, unknown)
+        hits = [
+            SemanticHit(hit, one, evidence_for_one(one, signals, unknown))
+            for hit, one in zip(wanted, signals, strict=True)
+        ]
         _logger.debug("semantic_search_finished", extra={"chunk_count": len(valid), "evidence": evidence})
         return Ranking(hits[:top_k], evidence, threshold, unknown)
-
-    def _is_in(self, category: str | None, path: str) -> bool:
-        found = self._base.category_of(path)
-        return category is None or found == category or found.startswith(category + "/")
