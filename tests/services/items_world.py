@@ -1,0 +1,116 @@
+"""Knowledge items beside the documents of a World: what the tests of searching them stand on."""
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from knowledge.adapters.memory_items import MemoryConfigStore, MemoryItemStore
+from knowledge.domain.access import Principal, Role
+from knowledge.domain.item import Draft, Embedding, EmbeddingState, Item, ItemId, ItemStatus, KnowledgeKind, new_item_id
+from knowledge.domain.knowledge_config import KnowledgeConfig
+from knowledge.domain.timeline import created, edited, status_changed
+from knowledge.services.item_index import ItemIndex
+from knowledge.services.item_search import ItemSearch, ItemSearchResult
+from knowledge.services.item_snapshots import ItemSnapshots
+from tests.services.world import READER, Port, World
+
+WRITER = Principal("proposer", Role.WRITER)
+REVIEWER = Principal("curator", Role.REVIEWER)
+
+_WAY_TO = {
+    ItemStatus.CANDIDATE: (),
+    ItemStatus.PENDING_REVIEW: (ItemStatus.PENDING_REVIEW,),
+    ItemStatus.PUBLISHED: (ItemStatus.PENDING_REVIEW, ItemStatus.PUBLISHED),
+    ItemStatus.ARCHIVED: (ItemStatus.ARCHIVED,),
+}
+
+
+def draft(title: str = "A lesson", content: str = "What was learnt.", **fields: Any) -> Draft:
+    return Draft(fields.pop("kind", KnowledgeKind.PITFALL), title, content, **fields)
+
+
+class ItemsWorld(World):
+    """Items are written to their store as the commands do it, and a published one's document with them."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.items: Any = Port(MemoryItemStore())
+        self.configs: Any = Port(MemoryConfigStore())
+        self.now: Callable[[], datetime] = lambda: datetime.now(UTC)
+        self.item_index, self.item_search = self.item_instance()
+
+    def item_instance(self, *, semantic_timeout_s: float = 5.0) -> tuple[ItemIndex, ItemSearch]:
+        """A fresh index and search over the same stores, as another process would have them."""
+        index = ItemIndex(self.items, ItemSnapshots(self.objects), now=lambda: self.now())
+        search = ItemSearch(
+            index, self.items, self.semantic, self.configs, self.base, semantic_timeout_s=semantic_timeout_s
+        )
+        return index, search
+
+    def add(
+        self,
+        title: str = "A lesson",
+        content: str = "What was learnt.",
+        *,
+        status: ItemStatus = ItemStatus.PUBLISHED,
+        reused: int = 0,
+        **fields: Any,
+    ) -> Item:
+        """A new item of that status; one that was reused so often has no other way than being published."""
+        at = self.now()
+        item = Item(
+            new_item_id(), draft(title, content, **fields), ItemStatus.CANDIDATE, "proposer", at, at, "proposer"
+        )
+        self.items.create(item, created(item))
+        for after in _WAY_TO[status]:
+            item = self.move(item, after)
+        for _ in range(reused):
+            item = self.items.record_reuse(item.item_id, actor="agent", at=self.now())
+        return item
+
+    def move(self, item: Item, status: ItemStatus) -> Item:
+        after = item.next(by="curator", at=self.now(), status=status)
+        self.items.write(item, after, status_changed(item, after))
+        return self._settled(item, after)
+
+    def edit(self, item: Item, **fields: Any) -> Item:
+        after = item.next(by="curator", at=self.now(), draft=draft(**fields))
+        self.items.write(item, after, edited(item, after))
+        return self._settled(item, after)
+
+    def _settled(self, before: Item, after: Item) -> Item:
+        path = after.file_path(self.base)
+        if after.is_published:
+            self.drop(path, f"---\ntitle: {after.draft.title}\n---\n\n{after.draft.content}\n")
+        elif before.is_published:
+            self.objects.delete(path)
+        self.converger.converge(path)
+        stored = self.items.read(after.item_id)
+        embedding = Embedding(EmbeddingState.READY) if after.is_published else None
+        settled = Item(
+            **{name: getattr(stored, name) for name in Item.__slots__}
+            | {"settled_version": after.version, "embedding": embedding}
+        )
+        self.items.settle(stored, settled, None)
+        return settled
+
+    def configure(self, **settings: Any) -> None:
+        version = self.configs.read().version
+        config = KnowledgeConfig(**settings)
+        self.configs.write(config, expected_version=version, actor="admin", at=self.now())
+
+    def find(self, query: str, principal: Principal = READER, **options: Any) -> ItemSearchResult:
+        return self.item_search.knowledge_search(principal, query, **options)
+
+    def reset_counts(self) -> None:
+        super().reset_counts()
+        self.items.calls.clear()
+        self.configs.calls.clear()
+
+
+def ids(result: ItemSearchResult) -> list[ItemId]:
+    return [hit.item.item_id for hit in result.hits]
+
+
+def ids_of(*items: Item) -> Sequence[ItemId]:
+    return [item.item_id for item in items]
