@@ -12,6 +12,8 @@ from knowledge.domain.timeline import created, edited, status_changed
 from knowledge.services.item_index import ItemIndex
 from knowledge.services.item_search import ItemSearch, ItemSearchResult
 from knowledge.services.item_snapshots import ItemSnapshots
+from knowledge.services.near_items import NearItems
+from knowledge.services.similar_items import SimilarItems
 from tests.services.world import READER, Port, World
 
 WRITER = Principal("proposer", Role.WRITER)
@@ -42,10 +44,12 @@ class ItemsWorld(World):
     def item_instance(self, *, semantic_timeout_s: float = 5.0) -> tuple[ItemIndex, ItemSearch]:
         """A fresh index and search over the same stores, as another process would have them."""
         index = ItemIndex(self.items, ItemSnapshots(self.objects), now=lambda: self.now())
-        search = ItemSearch(
-            index, self.items, self.semantic, self.configs, self.base, semantic_timeout_s=semantic_timeout_s
-        )
-        return index, search
+        near = NearItems(self.semantic, self.configs, self.base, timeout_s=semantic_timeout_s)
+        return index, ItemSearch(index, self.items, near)
+
+    def similar_items(self) -> SimilarItems:
+        near = NearItems(self.semantic, self.configs, self.base, timeout_s=5.0)
+        return SimilarItems(self.item_index, self.items, near)
 
     def add(
         self,
@@ -66,6 +70,13 @@ class ItemsWorld(World):
             item = self.move(item, after)
         for _ in range(reused):
             item = self.items.record_reuse(item.item_id, actor="agent", at=self.now())
+        return item
+
+    def propose(self, title: str, content: str) -> Item:
+        """As `add` for a published item, without a document: for tests without vectors."""
+        at = self.now()
+        item = Item(new_item_id(), draft(title, content), ItemStatus.PUBLISHED, "proposer", at, at, "proposer")
+        self.items.create(item, created(item))
         return item
 
     def move(self, item: Item, status: ItemStatus) -> Item:

@@ -7,7 +7,8 @@ import pytest
 from knowledge.domain.access import Principal
 from knowledge.domain.item import ItemStatus, KnowledgeKind
 from knowledge.errors import InvalidInput, InvalidQuery, NotPermitted
-from knowledge.services.item_search import Fallback, Signal
+from knowledge.services.item_search import Signal
+from knowledge.services.near_items import Fallback
 from tests.services.items_world import REVIEWER, WRITER, ItemsWorld, ids, ids_of
 from tests.services.world import ADMIN, READER, markdown
 

@@ -12,7 +12,7 @@ from heapq import nsmallest
 from threading import Lock
 from typing import Final
 
-from knowledge.domain.item import Item, ItemId, ItemStatus, KnowledgeKind
+from knowledge.domain.item import Draft, Item, ItemId, ItemStatus, KnowledgeKind
 from knowledge.domain.text import normalise
 from knowledge.errors import CorruptState
 from knowledge.ports import ItemStore
@@ -152,13 +152,13 @@ class ItemIndex:
         return IndexState(items, now, frozenset(row for row in rows if row[0] >= now - OVERLAP))
 
 
-def searchable(title: str, content: str) -> str:
-    """What is searched: no query holds a line break once it is normalised, so none is found across the two."""
-    return f"{normalise(title)}\n{normalise(content)}"
+def searchable(draft: Draft) -> str:
+    """What is searched: a normalised query holds no line break, so none is found across title and content."""
+    return f"{normalise(draft.title)}\n{normalise(draft.content)}"
 
 
 def _indexed(item: Item) -> IndexedItem:
-    text = searchable(item.draft.title, item.draft.content).encode()
+    text = searchable(item.draft).encode()
     return IndexedItem(item.item_id, item.status, item.draft.kind, item.reuse_count, item.updated_at, text)
 
 
