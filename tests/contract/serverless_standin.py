@@ -215,13 +215,7 @@ class Settled:
         return self._store.embeddings(doc_id, generation)
 
     def search(
-        self,
-        query: str,
-        vector: Vector,
-        *,
-        limit: int,
-        nearest_to: Vector | None = None,
-        folders: Sequence[str] = (),
+        self, query: str, vector: Vector, *, limit: int, nearest_to: Vector | None = None, folders: Sequence[str] = ()
     ) -> SearchResult:
         return self._store.search(query, vector, limit=limit, nearest_to=nearest_to, folders=folders)
 

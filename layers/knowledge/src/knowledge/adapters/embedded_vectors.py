@@ -77,13 +77,7 @@ class EmbeddedVectorStore:
         return dict(zip(part.content_hashes, part.matrix.tolist(), strict=True)) if part else {}
 
     def search(
-        self,
-        query: str,
-        vector: Vector,
-        *,
-        limit: int,
-        nearest_to: Vector | None = None,
-        folders: Sequence[str] = (),
+        self, query: str, vector: Vector, *, limit: int, nearest_to: Vector | None = None, folders: Sequence[str] = ()
     ) -> SearchResult:
         """See VectorStore; a listing, and a read for each object that this process has not seen.
 

@@ -1,7 +1,6 @@
 """Memory twins of the ports, for tests and for whoever tries the services without AWS.
 
-They answer as the real adapters do; the contract tests hold both to the same sentences. Each object has one lock, so
-that every method is atomic. Two twins have modules of their own: `memory_objects` and `hashing_embedder`.
+Every method is atomic, and answers as the real adapters do: the contract tests hold both to the same sentences.
 """
 
 import math
@@ -169,16 +168,9 @@ class MemoryVectorStore:
         return {item.chunk.content_hash: item.vector for item in chunks}
 
     def search(
-        self,
-        query: str,
-        vector: Vector,
-        *,
-        limit: int,
-        nearest_to: Vector | None = None,
-        folders: Sequence[str] = (),
+        self, query: str, vector: Vector, *, limit: int, nearest_to: Vector | None = None, folders: Sequence[str] = ()
     ) -> SearchResult:
         """See VectorStore. Vectors of another length are of another model, never compared."""
-        wanted = vector if nearest_to is None else nearest_to
         with self._place.lock:
             stored = sorted(self._current().stored.items())
         found = [
@@ -192,7 +184,7 @@ class MemoryVectorStore:
         hits = [
             ChunkHit(
                 *(*identity, path, item.chunk.ordinal, item.chunk.text),
-                nearness=_dot(wanted, item.vector),
+                nearness=_dot(nearest_to or vector, item.vector),
                 lexical=words.scores.get(row, 0.0),
                 held=parts[row].held(0, words.idf),
                 compare=partial(_dot, vector, item.vector),

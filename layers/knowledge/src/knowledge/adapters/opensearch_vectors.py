@@ -118,13 +118,7 @@ class OpenSearchVectorStore:
             }
 
     def search(
-        self,
-        query: str,
-        vector: Vector,
-        *,
-        limit: int,
-        nearest_to: Vector | None = None,
-        folders: Sequence[str] = (),
+        self, query: str, vector: Vector, *, limit: int, nearest_to: Vector | None = None, folders: Sequence[str] = ()
     ) -> SearchResult:
         """See VectorStore; one call.
 

@@ -70,13 +70,7 @@ class VectorStore(Protocol):
         """Vector by `Chunk.content_hash`; empty when the generation is not there."""
 
     def search(
-        self,
-        query: str,
-        vector: Vector,
-        *,
-        limit: int,
-        nearest_to: Vector | None = None,
-        folders: Sequence[str] = (),
+        self, query: str, vector: Vector, *, limit: int, nearest_to: Vector | None = None, folders: Sequence[str] = ()
     ) -> SearchResult:
         """The `limit` nearest chunks and the `limit` best by BM25, of any generation; an empty store gives none.
 
