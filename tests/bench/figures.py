@@ -174,6 +174,26 @@ FIGURES = {
         Figure("semantic_search_ms", "ms", "its search alone, median", "semantic_msearch_ms"),
         Figure("semantic_msearch_ms", "ms", "the same `_msearch` made by hand, median"),
         Figure("semantic_rank_to_msearch", "ratio", "the first to the third", at_most={"384": 1.2, "1024": 1.2}),
+        Figure(
+            "item_search_ms", "ms", "items by substring, stores answer at once, median", "item_normalised_search_ms"
+        ),
+        Figure("item_search_p99_ms", "ms", "the same, 99th percentile", at_most={"10000": 100}),
+        Figure("item_normalised_search_ms", "ms", "the same queries where every item is normalised each time, median"),
+        Figure("item_normalised_to_search", "ratio", "the last to the first"),
+        Figure(
+            "item_search_calls",
+            "calls",
+            "to the stores for such a search: settings, feed, the best",
+            "item_list_calls",
+            at_most={"10000": 3},
+        ),
+        Figure("item_cold_search_calls", "calls", "the same in a process that starts", at_most={"10000": 4}),
+        Figure("item_list_calls", "calls", "to the table to read every item"),
+        Figure("item_similar_ms", "ms", "the published items close to a proposal, without vectors, median"),
+        Figure("item_snapshot_kb", "kB", "the snapshot of the items"),
+        Figure("item_load_s", "s", "a fresh process imports the index and loads that snapshot", at_most={"10000": 2}),
+        Figure("item_load_resident_mb", "MB", "what that process then holds above a bare interpreter"),
+        Figure("item_load_peak_mb", "MB", "the most it held meanwhile, above the same"),
     )
 }
 

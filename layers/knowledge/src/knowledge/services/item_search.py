@@ -20,8 +20,9 @@ _logger = logging.getLogger(__name__)
 # Source: specification K3.
 DEFAULT_LIMIT: Final = 3
 MAX_LIMIT: Final = 20
-# Read again before they are answered, with those found by meaning in one call. Source: ports/items, a hundred a call.
-_CANDIDATES = 100 - MAX_LIMIT
+# So many more than asked for are read again before they are answered, in place of what changed a moment ago; with those
+# found by meaning they are at most 60, one call. Source: own choice; ports/items, a hundred a call.
+_SPARE = 20
 
 
 class Signal(StrEnum):
@@ -87,7 +88,7 @@ class ItemSearch:
             raise InvalidInput(f"limit is {limit}; it must be from 1 to {MAX_LIMIT}", field="limit")
         wait = self._near.ask(query, kind=kind)
         self._index.refresh()
-        by_substring = self._index.matching(query, statuses=statuses, kind=kind, limit=_CANDIDATES)
+        by_substring = self._index.matching(query, statuses=statuses, kind=kind, limit=limit + _SPARE)
         near = wait()
         # Strongly consistent: a moment ago one of them may have been archived, edited or reused.
         found = self._store.read_all(list(dict.fromkeys([*by_substring, *near.similarities])))
