@@ -194,6 +194,18 @@ FIGURES = {
         Figure("item_load_s", "s", "a fresh process imports the index and loads that snapshot", at_most={"10000": 2}),
         Figure("item_load_resident_mb", "MB", "what that process then holds above a bare interpreter"),
         Figure("item_load_peak_mb", "MB", "the most it held meanwhile, above the same"),
+        Figure(
+            "items_page_ms",
+            "ms",
+            "the first 50 published knowledge items of so many, on the local cloud, median",
+            "items_page_by_hand_ms",
+        ),
+        Figure("items_page_calls", "calls", "the same, what it asks of the table", at_most={"10000": 2}),
+        Figure("items_inbox_ms", "ms", "the first 50 of the inbox, median", "items_page_by_hand_ms"),
+        Figure("items_inbox_calls", "calls", "the same, what it asks of the table", at_most={"10000": 2}),
+        Figure("items_due_ms", "ms", "100 items that the sweep has to see to, median"),
+        Figure("items_due_calls", "calls", "the same, what it asks of the table", at_most={"10000": 2}),
+        Figure("items_page_by_hand_ms", "ms", "a Query for 50 keys and a BatchGetItem of them, made by hand, median"),
     )
 }
 

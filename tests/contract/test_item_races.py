@@ -5,15 +5,20 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 import pytest
 
-from knowledge.domain.item import Item, ItemStatus
+from knowledge.adapters.dynamodb_item_store import DynamoItemStore
+from knowledge.domain.item import Item, ItemId, ItemStatus
 from knowledge.domain.knowledge_config import KnowledgeConfig
 from knowledge.domain.timeline import EventType
-from knowledge.errors import VersionConflict
+from knowledge.errors import NotFound, VersionConflict
 from knowledge.ports import ConfigStore, ItemStore
 from tests.contract.item_builders import READY, T0, add, edit, events, listed, move, new_item, published
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
 
 CANDIDATE, PENDING, PUBLISHED, ARCHIVED = ItemStatus
 ROUNDS = 25
@@ -123,3 +128,26 @@ def test_of_two_who_change_the_settings_at_once_one_wins_each_time_K7(configs: C
         (winner,) = [outcome for outcome in outcomes if not isinstance(outcome, Exception)]
         assert [type(outcome) for outcome in outcomes].count(VersionConflict) == 1
         assert configs.read() == winner
+
+
+class Behind(DynamoItemStore):
+    """Reads once what was stored before somebody else wrote."""
+
+    stale: Item | None = None
+
+    def read(self, item_id: ItemId) -> Item | None:
+        stale, self.stale = self.stale, None
+        return stale or super().read(item_id)
+
+
+def test_what_is_archived_between_two_calls_of_a_reuse_is_not_reused_N6(
+    dynamodb_client: "DynamoDBClient", table: str
+) -> None:
+    store = Behind(dynamodb_client, table)
+    item = published(store)
+    archived = move(store, item, ARCHIVED)
+    store.stale = item
+    with pytest.raises(NotFound):
+        store.record_reuse(item.item_id, actor="agent", at=T0)
+    assert store.read(item.item_id) == archived
+    assert EventType.REUSED not in {event.type for event in events(store, item)}
