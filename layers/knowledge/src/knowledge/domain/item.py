@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -10,7 +10,7 @@ from typing import NewType
 from uuid import uuid4
 
 from knowledge.domain.document import EXTENSION, KnowledgeBasePath
-from knowledge.domain.text import is_encodable
+from knowledge.domain.text import is_encodable, normalise
 from knowledge.errors import InvalidInput
 
 ItemId = NewType("ItemId", str)
@@ -26,6 +26,9 @@ MAX_SOURCE_CHARS = 200
 _ID = re.compile(r"[0-9a-f]{32}")
 # Source: specification K1.
 _SOURCE = re.compile(r"manual|(?:conv|mcp):[\x21-\x7e]+")
+
+# Where a keyword of a document would be parted. Source: parsing/declared.
+_PARTS_A_KEYWORD = frozenset(",，、")
 
 # Control characters, line and paragraph separators, halves of surrogate pairs. Source: Unicode, general categories.
 _NOT_IN_A_LINE = frozenset({"Cc", "Zl", "Zp", "Cs"})
@@ -76,7 +79,10 @@ class Embedding:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What the author of an item says; checked when it is made."""
+    """What the author of an item says; checked when it is made.
+
+    Each tag is a keyword of the document exactly as it is written: one that could not be is refused.
+    """
 
     kind: KnowledgeKind
     title: str
@@ -97,10 +103,7 @@ class Draft:
             raise InvalidInput(message, field="content")
         if "\0" in self.content or not is_encodable(self.content):
             raise InvalidInput("content holds a character that cannot be stored", field="content")
-        if len(self.tags) > MAX_TAGS:
-            raise InvalidInput(f"there are {len(self.tags)} tags; at most {MAX_TAGS} are possible", field="tags")
-        for tag in self.tags:
-            _check_line("tags", tag, MAX_TAG_CHARS)
+        _check_tags(self.tags)
         if not 0 <= self.confidence <= 1:  # not a number is refused too
             raise InvalidInput(f"confidence is {self.confidence}; it must be from 0 to 1", field="confidence")
         if len(self.source_ref) > MAX_SOURCE_CHARS or not _SOURCE.fullmatch(self.source_ref):
@@ -203,9 +206,22 @@ def clean_tags(tags: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(tag for tag in map(str.strip, tags) if tag))
 
 
+def _check_tags(tags: Sequence[str]) -> None:
+    if len(tags) > MAX_TAGS:
+        raise InvalidInput(f"there are {len(tags)} tags; at most {MAX_TAGS} are possible", field="tags")
+    for tag in tags:
+        _check_line("tags", tag, MAX_TAG_CHARS)
+        if not _PARTS_A_KEYWORD.isdisjoint(tag):
+            raise InvalidInput(f"tags: {tag!r} holds a comma; write two tags", field="tags")
+    if len({normalise(tag) for tag in tags}) < len(tags):
+        raise InvalidInput("tags: two of them differ only in case, width or blanks", field="tags")
+
+
 def _check_line(field: str, text: str, most: int) -> None:
-    if not text.strip():
-        raise InvalidInput(f"{field}: a text is empty", field=field)
+    if not normalise(text):
+        raise InvalidInput(f"{field}: a text is empty, or nothing of it can be seen", field=field)
+    if text != text.strip():
+        raise InvalidInput(f"{field}: {text[:100]!r} begins or ends with a blank", field=field)
     if len(text) > most:
         raise InvalidInput(f"{field}: {text[:40]!r}... is longer than {most} characters", field=field)
     if any(unicodedata.category(character) in _NOT_IN_A_LINE for character in text):
