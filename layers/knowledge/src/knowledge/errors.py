@@ -10,7 +10,8 @@ KnowledgeError
 ├── NotPermitted              a known principal whose role is not enough
 ├── NotFound                  the named thing does not exist
 ├── Conflict                  the state is not the one the command was made for
-│   └── VersionConflict       somebody else changed it since it was read
+│   ├── VersionConflict       somebody else changed it since it was read
+│   └── Outdated              the command was made for another version than the current one, which it names
 ├── DependencyUnavailable     a store or model failed, was throttled or did not answer in time; trying again may help
 │   └── AccessRefused         it will not do this one thing: archived, encrypted with a foreign key, forbidden
 └── CorruptState              stored data that this version cannot read
@@ -100,6 +101,17 @@ class VersionConflict(Conflict):
     def __init__(self, *paths: str) -> None:
         super().__init__(f"{', '.join(map(repr, paths))} changed meanwhile")
         self.paths = paths
+
+
+class Outdated(Conflict):
+    """The caller knew another version; `version` is the current one, and `status` that of an item."""
+
+    code = "outdated"
+
+    def __init__(self, message: str, *, version: int, status: str | None = None) -> None:
+        super().__init__(message)
+        self.version = version
+        self.status = status
 
 
 class DependencyUnavailable(KnowledgeError):

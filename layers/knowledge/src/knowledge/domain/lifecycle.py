@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from knowledge.domain.access import Principal, Role
-from knowledge.domain.item import ItemStatus
+from knowledge.domain.item import Item, ItemStatus
 from knowledge.errors import Conflict
 
 _CANDIDATE, _PENDING, _PUBLISHED, _ARCHIVED = ItemStatus
@@ -54,3 +54,14 @@ def edit(status: ItemStatus, principal: Principal) -> None:
     if needed is None:
         raise Conflict(f"the item is {status} and cannot be edited; restore it first")
     principal.require(needed, f"edit an item that is {status}")
+
+
+def may_see(item: Item, principal: Principal) -> bool:
+    """True when this caller may read the item: what no person has approved is for reviewers only."""
+    return item.is_published or principal.role.rank >= Role.REVIEWER.rank
+
+
+def may_change(item: Item, principal: Principal) -> bool:
+    """True when this caller may be told what is wrong with a change: it may see the item, or proposed the candidate."""
+    is_own_candidate = item.status is _CANDIDATE and item.created_by == principal.name
+    return may_see(item, principal) or is_own_candidate
