@@ -78,7 +78,9 @@ def test_a_node_killed_amid_documents_loses_none_of_them_N5(own_node: Node) -> N
     for number, path in enumerate(paths):
         world.drop(path, markdown(f"KEY-{number:02}", body=f"Chapter {number} of the pumpkin ledger number {number}."))
     events = {str(number): dropped(path, str(number)) for number, path in enumerate(paths)}
-    handler = build_handler(lambda: IndexerServices(world.converger, world.queue, max_receive_count=8))
+    handler = build_handler(
+        lambda: IndexerServices(world.converger, world.item_documents, world.queue, max_receive_count=8)
+    )
 
     def deliver(ids: list[str]) -> list[str]:
         """The ids of the messages that the queue keeps."""

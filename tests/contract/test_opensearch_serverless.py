@@ -137,7 +137,9 @@ def test_d03_no_replaced_or_deleted_text_is_ever_an_answer_and_no_orphan_stays(
     watch(0.5)
     assert world.registry.read(doc_id_for(path)).discarded
     # The bucket's event is delivered again until nothing is left, as the queue does.
-    handler = build_handler(lambda: IndexerServices(world.converger, world.queue, max_receive_count=8))
+    handler = build_handler(
+        lambda: IndexerServices(world.converger, world.item_documents, world.queue, max_receive_count=8)
+    )
     event = {"Records": [dropped(path)]}
     eventually(lambda: not handler(event, Context())["batchItemFailures"])
     watch(3.0)

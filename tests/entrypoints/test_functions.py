@@ -212,12 +212,12 @@ def test_a_task_that_fails_does_not_keep_the_others_from_running_and_fails_the_i
     assert len(caught.value.exceptions) == 1
     assert len(aws.s3.list_objects_v2(Bucket=BUCKET, Prefix="_index/catalog/")["Contents"]) == 1
     monkeypatch.setenv("TABLE_NAME", "no-such-table")
-    with pytest.raises(ExceptionGroup, match="failed: compact, calibrate"):
+    with pytest.raises(ExceptionGroup, match="failed: compact, sweep, calibrate"):
         load("maintenance")({})
 
 
 def test_a_task_that_does_not_exist_is_refused_before_any_other_is_begun(aws: SimpleNamespace) -> None:
-    with pytest.raises(InvalidInput, match="'compct'; there are compact, compact_if_due, calibrate"):
+    with pytest.raises(InvalidInput, match="'compct'; there are compact, compact_if_due, sweep, calibrate"):
         load("maintenance")({"tasks": ["compact", "compct"]})
 
 

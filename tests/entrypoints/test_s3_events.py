@@ -45,7 +45,9 @@ def world() -> World:
 
 def deliver(world: World, *messages: dict[str, Any], remaining_ms: int = 28_000) -> list[str]:
     """The ids that come back."""
-    handler = build_handler(lambda: IndexerServices(world.converger, world.queue, max_receive_count=5))
+    handler = build_handler(
+        lambda: IndexerServices(world.converger, world.item_documents, world.queue, max_receive_count=5)
+    )
     answer = handler({"Records": list(messages)}, Context(remaining_ms=remaining_ms))
     return [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]
 

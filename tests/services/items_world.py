@@ -1,10 +1,9 @@
 """Knowledge items beside the documents of a World: what the tests of searching them stand on."""
 
-from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from collections.abc import Sequence
 from typing import Any
 
-from knowledge.adapters.memory_items import MemoryConfigStore, MemoryItemStore
+from knowledge.adapters.memory_items import MemoryConfigStore
 from knowledge.domain.access import Principal, Role
 from knowledge.domain.item import Draft, Embedding, EmbeddingState, Item, ItemId, ItemStatus, KnowledgeKind, new_item_id
 from knowledge.domain.knowledge_config import KnowledgeConfig
@@ -36,9 +35,7 @@ class ItemsWorld(World):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self.items: Any = Port(MemoryItemStore())
         self.configs: Any = Port(MemoryConfigStore())
-        self.now: Callable[[], datetime] = lambda: datetime.now(UTC)
         self.item_index, self.item_search = self.item_instance()
 
     def item_instance(self, *, semantic_timeout_s: float = 5.0) -> tuple[ItemIndex, ItemSearch]:

@@ -35,7 +35,9 @@ def fill(world: World) -> None:
 
 def indexer(world: World) -> Callable[[list[str]], list[str]]:
     """Delivers messages for the paths; gives the paths whose messages come back."""
-    handler = build_handler(lambda: IndexerServices(world.converger, world.queue, max_receive_count=8))
+    handler = build_handler(
+        lambda: IndexerServices(world.converger, world.item_documents, world.queue, max_receive_count=8)
+    )
 
     def deliver(paths: list[str]) -> list[str]:
         answer = handler({"Records": [dropped(path, path) for path in paths]}, Context())

@@ -7,6 +7,7 @@ from typing import Any
 
 from knowledge.adapters.hashing_embedder import HashingEmbedder
 from knowledge.adapters.memory import MemoryDocumentRegistry, MemoryEventQueue, MemoryVectorStore
+from knowledge.adapters.memory_items import MemoryItemStore
 from knowledge.adapters.memory_objects import MemoryObjectStore
 from knowledge.domain.access import Principal, Role
 from knowledge.domain.document import KnowledgeBasePath
@@ -19,9 +20,12 @@ from knowledge.services.compaction import Compaction
 from knowledge.services.converge import Converger
 from knowledge.services.document_reader import DocumentReader
 from knowledge.services.documents import Documents, UploadResult
+from knowledge.services.item_documents import ItemDocuments
+from knowledge.services.item_sweep import ItemSweep
 from knowledge.services.lookup import Lookup
 from knowledge.services.preparation import Preparation
 from knowledge.services.reconcile import Reconcile
+from knowledge.services.reconcile_items import ReconciledItems
 from knowledge.services.reconcile_rules import SETTLED_AFTER
 from knowledge.services.semantic import SemanticSearch
 
@@ -76,9 +80,12 @@ class World:
     ) -> None:
         """With `beside`, the functions of another deployment over the same bucket and table."""
         self.base = KnowledgeBasePath.parse(prefix)
+        self.now: Callable[[], datetime] = lambda: datetime.now(UTC)
+        """What the clock of the services on items shows."""
         self.max_document_bytes = max_document_bytes
         self.objects: Any = beside.objects if beside else port(MemoryObjectStore())
         self.registry: Any = beside.registry if beside else port(MemoryDocumentRegistry())
+        self.items: Any = beside.items if beside else port(MemoryItemStore())
         self.vectors: Any = port(vectors(self.objects))
         self.embedder: Any = port(embedder or HashingEmbedder())
         self.queue = MemoryEventQueue()
@@ -89,9 +96,14 @@ class World:
             self.registry,
             self.converger,
             self.base,
+            self.items,
             max_document_bytes=max_document_bytes,
             embed_budget_s=60.0,
         )
+        self.item_documents = ItemDocuments(
+            self.items, self.objects, self.converger, self.base, embed_budget_s=60.0, now=lambda: self.now()
+        )
+        self.sweep = ItemSweep(self.items, self.item_documents, now=lambda: self.now())
         self.reader = DocumentReader(self.objects, self.registry, self.base, max_inline_bytes=max_document_bytes)
         self.semantic = SemanticSearch(self.embedder, self.vectors, self.registry, self.base)
         self.compaction = Compaction(self.objects, self.registry, self.base, max_document_bytes=max_document_bytes)
@@ -113,6 +125,7 @@ class World:
             self.vectors,
             self.base,
             CatalogSource(self.objects, self.registry, self.base, max_document_bytes=self.max_document_bytes),
+            ReconciledItems(self.items, self.item_documents, self.sweep, self.registry, self.base),
             embedder=self.embedder.name,
             settled_after=settled_after,
             now=lambda: datetime.now(UTC) + later,

@@ -123,7 +123,7 @@ def test_the_function_that_reads_cannot_write(functions: Json, resources: Json) 
     } == set()
 
 
-def test_only_the_upload_function_can_put_a_document_and_only_delete_can_delete_one(
+def test_documents_are_put_and_deleted_by_their_commands_and_by_who_puts_those_of_items_right(
     functions: Json, resources: Json
 ) -> None:
     def may(action: str) -> set[str]:
@@ -134,21 +134,26 @@ def test_only_the_upload_function_can_put_a_document_and_only_delete_can_delete_
             if action in _list(statement["Action"]) and "KnowledgeBasePath" in str(statement["Resource"])
         }
 
-    assert may("s3:PutObject") == {"upload"}
-    assert may("s3:DeleteObject") == {"delete"}
+    assert may("s3:PutObject") == {"upload", "indexer", "maintenance"}
+    assert may("s3:DeleteObject") == {"delete", "indexer", "maintenance"}
 
 
-def test_maintenance_writes_nothing_but_what_is_derived_from_the_files(functions: Json, resources: Json) -> None:
+def test_maintenance_writes_documents_what_is_derived_from_them_and_items_and_makes_no_caller(
+    functions: Json, resources: Json
+) -> None:
     writing = ("s3:Put*", "s3:Delete*", "dynamodb:*Put*", "dynamodb:*Update*", "dynamodb:*Delete*", "dynamodb:*Write*")
     statements = [
         statement
         for statement in _statements(functions, resources, "maintenance")
         if any(fnmatch.fnmatch(action, pattern) for action in _list(statement["Action"]) for pattern in writing)
     ]
-    objects, items = statements
+    documents, objects, items = statements
+    assert documents["Resource"] == {"Fn::Sub": "${Bucket.Arn}/${KnowledgeBasePath}*"}
     assert objects["Resource"] == {"Fn::Sub": "${Bucket.Arn}/_index/*"}
     assert items["Resource"] == {"Fn::GetAtt": ["Table", "Arn"]}
-    assert items["Condition"] == {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["DOC#*", "CATALOG"]}}
+    assert items["Condition"] == {
+        "ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["DOC#*", "CATALOG", "ITEM#*", "ITEMS#*"]}
+    }
 
 
 def test_maintenance_may_do_with_documents_what_the_indexer_may(functions: Json, resources: Json) -> None:
@@ -159,10 +164,14 @@ def test_maintenance_may_do_with_documents_what_the_indexer_may(functions: Json,
     assert indexes == ["{'Fn::Sub': '${Table.Arn}/index/listing'}"]
 
 
-def test_maintenance_does_everything_once_a_day_and_every_hour_what_cannot_wait(resources: Json) -> None:
+def test_maintenance_does_everything_once_a_day_and_more_often_what_cannot_wait(resources: Json) -> None:
     rules = [resource["Properties"] for resource in resources.values() if resource["Type"] == "AWS::Events::Rule"]
     schedules = {rule["ScheduleExpression"]: rule["Targets"][0].get("Input") for rule in rules}
-    assert schedules == {"rate(1 day)": None, "rate(1 hour)": '{"tasks": ["compact_if_due", "reconcile_unfinished"]}'}
+    assert schedules == {
+        "rate(1 day)": None,
+        "rate(1 hour)": '{"tasks": ["compact_if_due", "reconcile_unfinished"]}',
+        "rate(5 minutes)": '{"tasks": ["sweep"]}',
+    }
     assert all("MaintenanceFunction" in str(rule["Targets"]) for rule in rules)
 
 

@@ -9,6 +9,7 @@ from typing import Any, cast
 import yaml
 
 from knowledge.adapters.memory import MemoryDocumentRegistry
+from knowledge.adapters.memory_items import MemoryItemStore
 from knowledge.adapters.memory_objects import MemoryObjectStore
 from knowledge.domain.access import Principal, Role
 from knowledge.domain.document import DocumentStatus, KnowledgeBasePath
@@ -76,6 +77,7 @@ class KnowledgeBase:
             registry,
             Converger(objects, registry, preparation, _BASE),
             _BASE,
+            MemoryItemStore(),
             max_document_bytes=_MAX_DOCUMENT_BYTES,
             embed_budget_s=math.inf,
         )

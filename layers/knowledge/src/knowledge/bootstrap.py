@@ -31,12 +31,14 @@ if TYPE_CHECKING:
     from knowledge.entrypoints.maintenance import MaintenanceServices
     from knowledge.entrypoints.read_http import ReadServices
     from knowledge.entrypoints.s3_events import IndexerServices
-    from knowledge.ports import CatalogLog, DocumentRegistry, Embedder, ObjectStore, RebuildableVectorStore
+    from knowledge.ports import CatalogLog, DocumentRegistry, Embedder, ItemStore, ObjectStore, RebuildableVectorStore
     from knowledge.services.authentication import Authentication
     from knowledge.services.calibration import Calibration
     from knowledge.services.compaction import Compaction
     from knowledge.services.converge import Converger
     from knowledge.services.documents import Documents
+    from knowledge.services.item_documents import ItemDocuments
+    from knowledge.services.item_sweep import ItemSweep
     from knowledge.services.reconcile import Reconcile
     from knowledge.services.reindex import Reindex
     from knowledge.services.tokens import Tokens
@@ -82,6 +84,7 @@ def documents() -> "Documents":
         registry,
         _converger(settings, objects, registry, *semantics(settings, objects)),
         settings.base,
+        _item_store(settings),
         max_document_bytes=settings.max_document_bytes,
         embed_budget_s=_UPLOAD_EMBED_BUDGET_S,
     )
@@ -125,7 +128,8 @@ def indexer() -> "IndexerServices":
     objects = _objects(settings)
     converger = _converger(settings, objects, _registry(settings), *semantics(settings, objects))
     queue = SqsEventQueue(boto3.client("sqs", config=aws_client_config()), settings.queue_url)
-    return IndexerServices(converger, queue, settings.max_receive_count)
+    items = _item_documents(settings, _item_store(settings), objects, converger)
+    return IndexerServices(converger, items, queue, settings.max_receive_count)
 
 
 def read_services() -> "ReadServices":
@@ -162,7 +166,10 @@ def maintenance() -> "MaintenanceServices":
     settings = MaintenanceSettings.from_env(os.environ)
     _configure_logging(settings)
     return MaintenanceServices(
-        partial(_calibration, settings), partial(_compaction, settings), partial(_reconcile, settings)
+        partial(_calibration, settings),
+        partial(_compaction, settings),
+        partial(_reconcile, settings),
+        partial(_sweep, settings),
     )
 
 
@@ -195,14 +202,27 @@ def _compaction(settings: KnowledgeSettings) -> "Compaction":
 
 def _reconcile(settings: KnowledgeSettings) -> "Reconcile":
     from knowledge.services.catalog_source import CatalogSource
+    from knowledge.services.item_sweep import ItemSweep
     from knowledge.services.reconcile import Reconcile
+    from knowledge.services.reconcile_items import ReconciledItems
 
     objects, registry = _objects(settings), _registry(settings)
     embedder, vectors = semantics(settings, objects)
     converger = _converger(settings, objects, registry, embedder, vectors)
     log, limit = _catalog_log(settings), settings.max_document_bytes
     catalog = CatalogSource(objects, log, settings.base, max_document_bytes=limit)
-    return Reconcile(objects, registry, converger, vectors, settings.base, catalog, embedder=embedder.name)
+    store = _item_store(settings)
+    documents = _item_documents(settings, store, objects, converger)
+    items = ReconciledItems(store, documents, ItemSweep(store, documents), registry, settings.base)
+    return Reconcile(objects, registry, converger, vectors, settings.base, catalog, items, embedder=embedder.name)
+
+
+def _sweep(settings: DocumentSettings) -> "ItemSweep":
+    from knowledge.services.item_sweep import ItemSweep
+
+    objects, store = _objects(settings), _item_store(settings)
+    converger = _converger(settings, objects, _registry(settings), *semantics(settings, objects))
+    return ItemSweep(store, _item_documents(settings, store, objects, converger))
 
 
 def _configure_logging(settings: Settings) -> None:
@@ -231,6 +251,20 @@ def _catalog_log(settings: KnowledgeSettings, client: "DynamoDBClient | None" = 
     from knowledge.adapters.dynamodb_catalog_log import DynamoCatalogLog
 
     return DynamoCatalogLog(client or _dynamodb_client(), settings.table_name)
+
+
+def _item_store(settings: KnowledgeSettings, client: "DynamoDBClient | None" = None) -> "ItemStore":
+    from knowledge.adapters.dynamodb_item_store import DynamoItemStore
+
+    return DynamoItemStore(client or _dynamodb_client(), settings.table_name)
+
+
+def _item_documents(
+    settings: DocumentSettings, store: "ItemStore", objects: "ObjectStore", converger: "Converger"
+) -> "ItemDocuments":
+    from knowledge.services.item_documents import ItemDocuments
+
+    return ItemDocuments(store, objects, converger, settings.base, embed_budget_s=_UPLOAD_EMBED_BUDGET_S)
 
 
 def _converger(

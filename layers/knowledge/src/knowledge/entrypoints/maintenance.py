@@ -1,6 +1,6 @@
 """Maintenance, by schedule or by hand: the tasks that the event names, all of them when it names none.
 
-    {"tasks": ["calibrate", "compact", "reconcile"]}
+    {"tasks": ["calibrate", "compact", "reconcile", "sweep"]}
 
 A task that fails does not keep the others from running; the invocation fails after the last one.
 """
@@ -12,9 +12,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from aws_lambda_powertools.metrics import MetricUnit, single_metric
+
+from knowledge.entrypoints.metrics import NAMESPACE, PUBLISHED_WITHOUT_EMBEDDING
 from knowledge.errors import InvalidInput
 from knowledge.services.calibration import Calibration
 from knowledge.services.compaction import LONG_LOG, Compaction
+from knowledge.services.item_sweep import ItemSweep
 from knowledge.services.reconcile import Reconcile
 
 _logger = logging.getLogger(__name__)
@@ -23,7 +27,7 @@ _logger = logging.getLogger(__name__)
 # Source: own choice; a query takes under a second, a call to S3 that is tried again up to five.
 _RESERVED_S = 8.0
 # What is done when the event names nothing; the other tasks do nothing unless there is need.
-_EVERY_DAY = ("compact", "calibrate", "reconcile")
+_EVERY_DAY = ("compact", "sweep", "calibrate", "reconcile")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +37,7 @@ class MaintenanceServices:
     calibration: Callable[[], Calibration]
     compaction: Callable[[], Compaction]
     reconcile: Callable[[], Reconcile]
+    sweep: Callable[[], ItemSweep]
 
 
 def build_handler(build: Callable[[], MaintenanceServices]) -> Callable[[dict[str, Any], Any], dict[str, Any]]:
@@ -41,10 +46,12 @@ def build_handler(build: Callable[[], MaintenanceServices]) -> Callable[[dict[st
     calibration = functools.cache(lambda: services().calibration())
     compaction = functools.cache(lambda: services().compaction())
     reconcile = functools.cache(lambda: services().reconcile())
+    sweep = functools.cache(lambda: services().sweep())
     # In the order in which they run; the last one takes what is left of the time.
     tasks: Mapping[str, Callable[[float], Mapping[str, Any]]] = {
         "compact": lambda _: asdict(compaction().compact()),
         "compact_if_due": lambda _: asdict(compaction().compact(least_changes=LONG_LOG)),
+        "sweep": lambda deadline: _swept(sweep(), deadline),
         "calibrate": lambda deadline: asdict(calibration().calibrate(deadline=deadline)),
         "reconcile": lambda deadline: reconcile().resume(deadline=deadline).as_json(),
         "reconcile_unfinished": lambda deadline: reconcile().resume(deadline=deadline, begin=False).as_json(),
@@ -68,3 +75,12 @@ def build_handler(build: Callable[[], MaintenanceServices]) -> Callable[[dict[st
         return answer
 
     return handler
+
+
+def _swept(sweep: ItemSweep, deadline: float) -> Mapping[str, Any]:
+    """The figures of a sweep; published items without an embedding are a metric too, while there are any."""
+    swept = sweep.sweep(deadline=deadline)
+    if count := swept.published_without_embedding:
+        with single_metric(PUBLISHED_WITHOUT_EMBEDDING, MetricUnit.Count, count, namespace=NAMESPACE):
+            pass
+    return asdict(swept)

@@ -12,12 +12,10 @@ from knowledge.domain.document import MEDIA_TYPE, DocId, DocumentStatus
 from knowledge.domain.lookup import LookupAnswer, Tier
 from knowledge.entrypoints.document_json import document_json, document_summary_json
 from knowledge.entrypoints.http import Handler, RequestModel, build_http_handler, json_body, json_response, principal_of
+from knowledge.entrypoints.metrics import NAMESPACE, TIER_FAILED
 from knowledge.errors import InvalidInput
 from knowledge.services.document_reader import DocumentReader
 from knowledge.services.lookup import Lookup
-
-NAMESPACE = "KnowledgeBase"
-TIER_FAILED = "TierFailed"
 
 
 @dataclass(frozen=True, slots=True)

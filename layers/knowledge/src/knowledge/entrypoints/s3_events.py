@@ -18,6 +18,7 @@ from knowledge.domain.document import DocumentStatus
 from knowledge.errors import DependencyUnavailable, InvalidInput, KnowledgeError
 from knowledge.ports import EventQueue
 from knowledge.services.converge import Converger, Outcome
+from knowledge.services.item_documents import ItemDocuments
 
 _logger = logging.getLogger(__name__)
 
@@ -52,6 +53,7 @@ class IndexerServices:
     """What the indexer needs; `max_receive_count` is the queue's."""
 
     converger: Converger
+    items: ItemDocuments
     queue: EventQueue
     max_receive_count: int
 
@@ -59,8 +61,10 @@ class IndexerServices:
 def build_handler(build: Callable[[], IndexerServices]) -> Callable[[dict[str, Any], Any], dict[str, Any]]:
     """The indexer's handler: every message on its own; those that failed are named, so that only they come back.
 
-    What the messages name is converged together. Those that failed before go first: what got no turn is put into the
-    queue as new, so that only failures count towards the dead letter queue, and those soon end there or are done.
+    What the messages name is converged together. The files of knowledge items are put right before, and one that could
+    not be is not looked at: it may hold what nobody has published. Those that failed before go first: what got no turn
+    is put into the queue as new, so that only failures count towards the dead letter queue, and those soon end there or
+    are done.
     """
     services = functools.cache(build)
 
@@ -68,7 +72,10 @@ def build_handler(build: Callable[[], IndexerServices]) -> Callable[[dict[str, A
         deadline = time.monotonic() + context.get_remaining_time_in_millis() / 1000 - _RESERVED_S
         processor = BatchProcessor(event_type=EventType.SQS, raise_on_entire_batch_failure=False)
         records = sorted(map(SQSRecord, event["Records"]), key=_receive_count, reverse=True)
-        left = services().converger.converge_all(_paths_in_all(records), deadline=deadline)
+        paths = _paths_in_all(records)
+        wrong = services().items.put_right(paths, deadline=deadline)
+        looked_at = (path for path in paths if path not in wrong)
+        left = {**wrong, **services().converger.converge_all(looked_at, deadline=deadline)}
         put_again: set[str] = set()
 
         def handle(record: SQSRecord) -> None:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from knowledge.domain.access import Principal, Role
 from knowledge.domain.document import MEDIA_TYPE, DocId, DocumentRecord, KnowledgeBasePath, doc_id_for, is_doc_id
+from knowledge.domain.item import ItemId, item_named_by
 from knowledge.domain.text import first_invalid_byte
 from knowledge.errors import Conflict, DependencyUnavailable, NotFound, TooLarge, UnsupportedFormat
-from knowledge.ports import DocumentRegistry, ObjectStore
+from knowledge.ports import DocumentRegistry, ItemStore, ObjectStore
 from knowledge.services.converge import Converger
 
 _logger = logging.getLogger(__name__)
@@ -32,16 +33,21 @@ class Documents:
         registry: DocumentRegistry,
         converger: Converger,
         base: KnowledgeBasePath,
+        items: ItemStore,
         *,
         max_document_bytes: int,
         embed_budget_s: float,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`converger` must work on the same stores and base; an upload spends at most `embed_budget_s` embedding."""
+        """`converger` must work on the same stores and base; an upload spends at most `embed_budget_s` embedding.
+
+        What is the document of one of `items` is left to the commands on items.
+        """
         self._objects = objects
         self._registry = registry
         self._converger = converger
         self._base = base
+        self._items = items
         self._max_document_bytes = max_document_bytes
         self._embed_budget_s = embed_budget_s
         self._clock = clock
@@ -55,6 +61,7 @@ class Documents:
         Raises:
             InvalidPath, UnsupportedFormat, TooLarge: refused, nothing stored.
             NotPermitted: the caller is not a writer.
+            Conflict: the path belongs to a knowledge item; nothing stored.
             DependencyUnavailable, Conflict: a store failed; the version just stored was taken back and the previous
                 one is served.
         """
@@ -66,6 +73,8 @@ class Documents:
         if (offset := first_invalid_byte(content)) is not None:
             message = f"the file is not UTF-8: byte {offset} cannot be decoded; save it as UTF-8 and try again"
             raise UnsupportedFormat(message, field="file")
+        if item_id := self._item_at(path):
+            raise Conflict(f"{path} is the document of a knowledge item; change it with PATCH /items/{item_id}")
         created = self._registry.read(doc_id_for(path)).record is None
         version_id = self._objects.put(path, content, content_type=MEDIA_TYPE)
         try:
@@ -84,15 +93,23 @@ class Documents:
         Raises:
             NotFound: no document has this id; nothing was changed.
             NotPermitted: the caller is not a reviewer.
+            Conflict: the document is that of a knowledge item; nothing was changed.
         """
         principal.require(Role.REVIEWER, "delete documents")
         record = self._registry.read(doc_id).record if is_doc_id(doc_id) else None
         if record is None:
             raise NotFound("no document has this id")
+        if item_id := self._item_at(record.file_path):
+            raise Conflict(f"it is the document of a knowledge item; archive that with POST /items/{item_id}/archive")
         self._objects.delete(record.file_path)
         self._converger.converge(record.file_path)
         _logger.info("document_deleted", extra={"path": record.file_path, "doc_id": doc_id, "actor": principal.name})
         return record
+
+    def _item_at(self, path: str) -> ItemId | None:
+        """The item whose document is, or would be, at `path`; one read, and none for a path that is no item's."""
+        item_id = item_named_by(path, self._base)
+        return item_id if item_id and self._items.read(item_id) else None
 
     def _take_back(self, path: str, version_id: str) -> None:
         """The version is gone and the index follows, as far as the stores answer; the bucket's event does the rest."""

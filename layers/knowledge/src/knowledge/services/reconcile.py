@@ -13,10 +13,8 @@ from itertools import islice
 from typing import NamedTuple
 
 from knowledge.domain.document import (
-    DocId,
     DocumentRecord,
     DocumentStatus,
-    Generation,
     KnowledgeBasePath,
     doc_id_for,
 )
@@ -25,17 +23,16 @@ from knowledge.ports import DocumentRegistry, ObjectStore, RebuildableVectorStor
 from knowledge.services.catalog_source import CatalogSource
 from knowledge.services.converge import Converger, Outcome
 from knowledge.services.reconcile_catalog import CommittedCatalog
+from knowledge.services.reconcile_items import ReconciledItems
 from knowledge.services.reconcile_progress import Difference, Progress, ProgressStore, Report
 from knowledge.services.reconcile_rules import SETTLED_AFTER, Held, Kind, Rules
+from knowledge.services.reconcile_vectors import UnownedVectors
 from knowledge.services.reconcile_walk import Side, listed_paths, stored_generations
 
 _logger = logging.getLogger(__name__)
 
 # Paths that are compared, and repaired, together. Source: own choice: a set of changes of `converge_all`.
 _SET = 25
-# Generations of which is remembered since when no record names them; more of them wait for later passes. Source: own
-# choice, about 1 MB.
-_MOST_NOTED = 10_000
 
 
 class _Found(NamedTuple):
@@ -63,6 +60,7 @@ class Reconcile:
         vectors: RebuildableVectorStore,
         base: KnowledgeBasePath,
         catalog: CatalogSource,
+        items: ReconciledItems,
         *,
         embedder: str,
         settled_after: timedelta = SETTLED_AFTER,
@@ -79,7 +77,9 @@ class Reconcile:
         self._vectors = vectors
         self._base = base
         self._catalog = catalog
+        self._items = items
         self._rules = Rules(embedder, settled_after)
+        self._unowned = UnownedVectors(registry, converger, self._rules, now)
         self._now = now
         self._clock = clock
         self._saved = ProgressStore(objects)
@@ -122,29 +122,52 @@ class Reconcile:
         _logger.info("stores_reconciled" if report.finished_at else "reconcile_interrupted", extra=shown)
 
     def _steps(self, progress: Progress, deadline: float, *, repair: bool) -> Iterator[None]:
+        """One after the other, each as far as there is time; the next call goes on where this one stopped."""
         held = self._held(progress.report)
         if not progress.is_walked:
-            catalog = CommittedCatalog.load(self._catalog)
-            entries = catalog.after(progress.after) if catalog else ()
-            paths = listed_paths(
-                self._objects, self._registry, self._base, entries, after=progress.after, page=progress.page
-            )
-            while page := list(islice(paths, _SET)):
-                if self._clock() >= deadline:
-                    return
-                differing = [found for seen in page if (found := self._difference(seen, held, catalog))]
-                left = self._repair(differing, deadline) if repair else {}
-                if not _note(progress, page, differing, left):
-                    return
-                yield
-            progress.is_walked, progress.after, progress.page = True, "", None
+            yield from self._walk(progress, held, deadline, repair=repair)
+        if progress.is_walked and not progress.has_items:
+            yield from self._walk_items(progress, deadline, repair=repair)
+        if not progress.has_items:
+            return
         if held is not None:
             for documents in stored_generations(self._vectors, after=progress.after):
                 if self._clock() >= deadline:
                     return
-                self._compare_vectors(progress, documents, repair=repair)
+                self._unowned.compare(progress, documents, repair=repair)
                 yield
         progress.finish(self._now())
+
+    def _walk(self, progress: Progress, held: Held | None, deadline: float, *, repair: bool) -> Iterator[None]:
+        catalog = CommittedCatalog.load(self._catalog)
+        entries = catalog.after(progress.after) if catalog else ()
+        paths = listed_paths(
+            self._objects, self._registry, self._base, entries, after=progress.after, page=progress.page
+        )
+        while page := list(islice(paths, _SET)):
+            if self._clock() >= deadline:
+                return
+            wrong = self._items.wrong(page)
+            of_items = self._items.told(wrong, deadline=deadline, repair=repair)
+            others = [seen for seen in page if seen.path not in wrong]
+            differing = [found for seen in others if (found := self._difference(seen, held, catalog))]
+            left = self._repair(differing, deadline) if repair else {}
+            if not _note(progress, page, differing, left):
+                return
+            progress.report.add(*of_items)
+            yield
+        progress.is_walked, progress.after, progress.page = True, "", None
+
+    def _walk_items(self, progress: Progress, deadline: float, *, repair: bool) -> Iterator[None]:
+        while not progress.has_items:
+            if self._clock() >= deadline:
+                return
+            wrong, progress.page = self._items.missing(progress.page)
+            progress.report.add(*self._items.told(wrong, deadline=deadline, repair=repair))
+            progress.has_items = progress.page is None
+            if progress.has_items and repair:
+                self._items.finish(self._now(), deadline=deadline)
+            yield
 
     def _held(self, report: Report) -> Held | None:
         """None when the vector store cannot be asked, or holds nothing of this embedder's; the report says so."""
@@ -202,36 +225,6 @@ class Reconcile:
         except KnowledgeError as error:
             return error
         return Outcome(None)
-
-    def _compare_vectors(
-        self, progress: Progress, page: Sequence[tuple[DocId, Sequence[Generation]]], *, repair: bool
-    ) -> None:
-        current = self._registry.generations([doc_id for doc_id, _ in page])
-        for doc_id, generations in page:
-            progress.report.generations += len(generations)
-            for generation in generations:
-                if current.get(doc_id) != generation:
-                    self._compare_unowned(progress, doc_id, generation, repair=repair)
-            progress.after = doc_id
-
-    def _compare_unowned(self, progress: Progress, doc_id: DocId, generation: Generation, *, repair: bool) -> None:
-        key, now = f"{doc_id}/{generation}", self._now()
-        since = progress.unowned.get(key, now)
-        is_waiting = not self._rules.is_settled(since, now)
-        is_gone = not is_waiting and repair and self._is_removed(doc_id, generation)
-        if is_waiting:
-            progress.report.waiting += 1
-        else:
-            progress.report.add(Difference(Kind.VECTORS_UNOWNED, key, is_gone, None))
-        if not is_gone and len(progress.noted) < _MOST_NOTED:
-            progress.noted[key] = since
-
-    def _is_removed(self, doc_id: DocId, generation: Generation) -> bool:
-        try:
-            return self._converger.remove_unowned(doc_id, generation)
-        except KnowledgeError as error:
-            _logger.warning("vectors_not_removed", extra={"doc_id": doc_id, "reason": str(error)})
-            return False
 
 
 def _note(

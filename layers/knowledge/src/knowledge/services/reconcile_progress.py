@@ -58,12 +58,13 @@ class Report:
         """Differences that are still there."""
         return sum(self.differences.values()) - self.repaired
 
-    def add(self, difference: Difference) -> None:
-        """`difference` was found."""
-        self.differences[difference.kind] = self.differences.get(difference.kind, 0) + 1
-        self.repaired += difference.is_repaired
-        if len(self.told) < _MOST_TOLD:
-            self.told.append(difference)
+    def add(self, *differences: Difference) -> None:
+        """They were found."""
+        for difference in differences:
+            self.differences[difference.kind] = self.differences.get(difference.kind, 0) + 1
+            self.repaired += difference.is_repaired
+            if len(self.told) < _MOST_TOLD:
+                self.told.append(difference)
 
     def count(self, record: DocumentRecord | None) -> None:
         """A path was compared, and `record` is what is indexed of it now."""
@@ -83,11 +84,13 @@ class Progress:
 
     report: Report
     is_walked: bool = False
-    """All documents were compared, and vectors are next."""
+    """All documents were compared, and items are next."""
+    has_items: bool = False
+    """All items were compared, and vectors are next."""
     after: str = ""
     """The last path compared; of vectors, the last document's id."""
     page: str | None = None
-    """The registry's cursor for the page with the last record compared."""
+    """The registry's cursor for the page with the last record compared; of items, the cursor of their next page."""
     unowned: dict[str, datetime] = field(default_factory=dict)
     """When earlier passes first saw vectors that no record named, by document id and generation."""
     noted: dict[str, datetime] = field(default_factory=dict)

@@ -36,6 +36,8 @@ class Kind(StrEnum):
     """It could not be indexed; the cause may be gone."""
     CATALOG = "catalog"
     """The exact tier has no entry where there should be one, or one that should not be there or has another title."""
+    ITEM = "item"
+    """The file of a knowledge item is not what the item says, is missing, or should not be there."""
     VECTORS_LOST = "vectors_lost"
     """The record names vectors that the store does not hold, or not all of them."""
     VECTORS_UNOWNED = "vectors_unowned"
