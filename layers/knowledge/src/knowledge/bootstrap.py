@@ -217,7 +217,7 @@ def _reconcile(settings: KnowledgeSettings) -> "Reconcile":
     return Reconcile(objects, registry, converger, vectors, settings.base, catalog, items, embedder=embedder.name)
 
 
-def _sweep(settings: DocumentSettings) -> "ItemSweep":
+def _sweep(settings: KnowledgeSettings) -> "ItemSweep":
     from knowledge.services.item_sweep import ItemSweep
 
     objects, store = _objects(settings), _item_store(settings)
@@ -260,7 +260,7 @@ def _item_store(settings: KnowledgeSettings, client: "DynamoDBClient | None" = N
 
 
 def _item_documents(
-    settings: DocumentSettings, store: "ItemStore", objects: "ObjectStore", converger: "Converger"
+    settings: KnowledgeSettings, store: "ItemStore", objects: "ObjectStore", converger: "Converger"
 ) -> "ItemDocuments":
     from knowledge.services.item_documents import ItemDocuments
 
