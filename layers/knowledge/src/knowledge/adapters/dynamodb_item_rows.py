@@ -17,7 +17,7 @@ from knowledge.domain.item import EmbeddingState, Item, ItemId, ItemStatus, Know
 from knowledge.domain.timeline import Event
 
 EVENT = "EVENT#"
-# Greater than every event's and due row's key: `~` comes after digits, letters and `#` in UTF-8.
+# Greater than the rest of every key of what is due: `~` comes after digits, letters and `#` in UTF-8.
 END = "~"
 DUE_PK = "ITEMS#due"
 WITHOUT_EMBEDDING_PK = "ITEMS#without_embedding"

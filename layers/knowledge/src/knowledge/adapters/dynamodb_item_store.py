@@ -148,12 +148,11 @@ class DynamoItemStore:
         self, partition: str, prefix: str, cursor: str | None, limit: int, *, is_place: Callable[[str], bool]
     ) -> tuple[Sequence[TableItem], str | None]:
         """At most `limit` items of the partition whose sort keys begin with `prefix`, and where to go on."""
+        values = {":pk": partition, ":prefix": prefix} if prefix else {":pk": partition}
         query: QueryInputTypeDef = {
             "TableName": self._table_name,
-            "KeyConditionExpression": "pk = :pk AND sk BETWEEN :first AND :last",
-            "ExpressionAttributeValues": attributes(
-                {":pk": partition, ":first": prefix or "0", ":last": f"{prefix}{rows.END}"}
-            ),
+            "KeyConditionExpression": "pk = :pk" + (" AND begins_with(sk, :prefix)" if prefix else ""),
+            "ExpressionAttributeValues": attributes(values),
             "ConsistentRead": True,
             # One more than is returned tells whether another page follows.
             "Limit": limit + 1,
