@@ -8,7 +8,7 @@ import pytest
 
 from knowledge.domain.document import DocumentRecord, DocumentStatus, Generation, doc_id_for
 from knowledge.errors import InvalidInput, VersionConflict
-from knowledge.ports import MAX_CHANGES, CatalogChange, DocumentRegistry, DocumentState
+from knowledge.ports import MAX_CHANGES, CatalogChange, DocumentChange, DocumentRegistry, DocumentState
 from tests.contract.builders import Registry, change, entry, record
 
 FIRST, SECOND = Generation("g1"), Generation("g2")
@@ -71,6 +71,21 @@ class TestDocumentRegistry:
             registry.documents.commit([replace(change(None, late), deleted=again.deleted)])
         assert registry.documents.read(late.doc_id).record is None
         assert registry.log.head().version == 4
+
+    def test_deleting_nothing_makes_whoever_found_nothing_before_lose(self, registry: Registry) -> None:
+        """Somebody who has read a file that is gone by now, and has not committed it yet."""
+        late = record()
+        for _ in range(2):
+            absent = registry.documents.read(late.doc_id)
+            nothing = DocumentChange(late.doc_id, late.file_path, None, None, None, absent.deleted)
+            registry.documents.commit([nothing])
+            for stale in (nothing, replace(change(None, late), deleted=absent.deleted)):
+                with pytest.raises(VersionConflict):
+                    registry.documents.commit([stale])
+        state = registry.documents.read(late.doc_id)
+        assert state.record is None
+        registry.documents.commit([replace(change(None, late), deleted=state.deleted)])
+        assert registry.documents.read(late.doc_id).record == late
 
     def test_deleting_a_record_that_is_gone_conflicts(self, registry: Registry) -> None:
         stored = record()

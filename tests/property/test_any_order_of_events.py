@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from datetime import timedelta
 from hashlib import md5
-from typing import Any
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -12,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from knowledge.domain.document import DocumentStatus, doc_id_for
 from knowledge.errors import KnowledgeError
 from knowledge.services.compaction import Compaction
-from tests.services.world import ADMIN, READER, Port, World, markdown
+from tests.services.world import ADMIN, READER, Died, MortalPort, World, markdown
 
 FOLDER = "knowledge_base/kb/"
 PATHS = ("a.md", "b.md", "team/支付.md")
@@ -30,32 +29,6 @@ paths = st.sampled_from(PATHS)
 contents = st.sampled_from(CONTENTS)
 # How many calls to any store succeed before the process dies; None: it lives.
 lifetimes = st.one_of(st.none(), st.integers(0, 12))
-
-
-class Died(BaseException):
-    """The process is gone: nothing it would still do happens."""
-
-
-class MortalPort(Port):
-    """A port of a process that dies after a number of calls, shared by all its ports."""
-
-    def __init__(self, adapter: object, life: list[int | None]) -> None:
-        super().__init__(adapter)
-        self._life = life
-
-    def __getattr__(self, name: str) -> Any:
-        value = super().__getattr__(name)
-        if not callable(value):
-            return value
-
-        def call(*args: Any, **kwargs: Any) -> Any:
-            if self._life[0] is not None:
-                if self._life[0] == 0:
-                    raise Died
-                self._life[0] -= 1
-            return value(*args, **kwargs)
-
-        return call
 
 
 class AnyOrderOfEvents(RuleBasedStateMachine):

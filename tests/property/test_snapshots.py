@@ -12,9 +12,8 @@ from knowledge.ports import DocumentChange, SnapshotPointer
 from knowledge.services.catalog import KnowledgeIndex
 from knowledge.services.compaction import Compaction
 from tests.contract.builders import record
-from tests.property.test_any_order_of_events import Died, MortalPort
 from tests.services.test_compaction import DAMAGES
-from tests.services.world import World
+from tests.services.world import Died, MortalPort, World
 
 PATHS = tuple(f"knowledge_base/{name}.md" for name in ("a", "b", "c", "支付"))
 changes_of_paths = st.dictionaries(
@@ -33,7 +32,6 @@ class Snapshots(RuleBasedStateMachine):
         self.world = World(port=lambda adapter: MortalPort(adapter, self.life))
         self.model: dict[str, KnowledgeEntry] = {}
         self.records: dict[str, DocumentRecord] = {}
-        self.deleted: dict[str, str] = {}
         self.readers = [self.started()]
 
     def started(self) -> KnowledgeIndex:
@@ -47,12 +45,10 @@ class Snapshots(RuleBasedStateMachine):
 
     def change(self, path: str, number: int | None) -> DocumentChange:
         before, entry = self.records.pop(path, None), None
-        deleted = self.deleted.get(path)
+        deleted = self.world.registry.read(doc_id_for(path)).deleted
         if number is None:
             self.model.pop(path, None)
             self.world.objects.delete(path)
-            if before is not None:
-                self.deleted[path] = before.revision
             return DocumentChange(doc_id_for(path), path, before, None, None, deleted)
         text = f"---\ntitle: T{number}\nkeywords: [K{number}]\n---\n"
         self.world.objects.put(path, text.encode(), content_type="text/markdown")

@@ -65,6 +65,32 @@ class Port:
         return call
 
 
+class Died(BaseException):
+    """The process is gone: nothing it would still do happens."""
+
+
+class MortalPort(Port):
+    """A port of a process that dies after a number of calls, shared by all its ports."""
+
+    def __init__(self, adapter: object, life: list[int | None]) -> None:
+        super().__init__(adapter)
+        self._life = life
+
+    def __getattr__(self, name: str) -> Any:
+        value = super().__getattr__(name)
+        if not callable(value):
+            return value
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if self._life[0] is not None:
+                if self._life[0] == 0:
+                    raise Died
+                self._life[0] -= 1
+            return value(*args, **kwargs)
+
+        return call
+
+
 class World:
     """One set of stores; `instance()` makes what one warm Lambda would hold."""
 

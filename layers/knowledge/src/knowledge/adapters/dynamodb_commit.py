@@ -28,7 +28,7 @@ from knowledge.ports import DocumentChange
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
-    from mypy_boto3_dynamodb.type_defs import ConditionCheckTypeDef, TransactWriteItemTypeDef
+    from mypy_boto3_dynamodb.type_defs import ConditionCheckTypeDef, TransactWriteItemTypeDef, UpdateTypeDef
 
 
 class DocumentCommit:
@@ -138,17 +138,23 @@ def _write_of_record(table: str, change: DocumentChange) -> "TransactWriteItemTy
 
 
 def _writes_of_deletion(table: str, change: DocumentChange) -> "Sequence[TransactWriteItemTypeDef]":
-    """A deletion is noted; where there was no record, nobody has deleted another one since that was read."""
+    """A deletion is noted, that of nothing too; where there was no record, nobody has noted one since that was read."""
     before, key = change.before, deleted_key(change.doc_id)
     if before is not None:
         item = key | attributes({"revision": before.revision})
         return [] if change.after else [{"Put": {"TableName": table, "Item": item}}]
-    check: ConditionCheckTypeDef = {
-        "TableName": table,
-        "Key": key,
-        "ConditionExpression": "attribute_not_exists(pk)",
-    }
-    if change.deleted is not None:
-        check["ConditionExpression"] = "revision = :deleted"
-        check["ExpressionAttributeValues"] = attributes({":deleted": change.deleted})
+    condition = "attribute_not_exists(pk)" if change.deleted is None else "revision = :deleted"
+    values = {} if change.deleted is None else {":deleted": change.deleted}
+    if change.after is None:
+        update: UpdateTypeDef = {
+            "TableName": table,
+            "Key": key,
+            "UpdateExpression": "SET revision = :new",
+            "ConditionExpression": condition,
+            "ExpressionAttributeValues": attributes({**values, ":new": uuid4().hex}),
+        }
+        return [{"Update": update}]
+    check: ConditionCheckTypeDef = {"TableName": table, "Key": key, "ConditionExpression": condition}
+    if values:
+        check["ExpressionAttributeValues"] = attributes(values)
     return [{"ConditionCheck": check}]

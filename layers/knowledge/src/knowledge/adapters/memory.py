@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import Lock
+from uuid import uuid4
 
 from knowledge.adapters import page_cursor
 from knowledge.adapters.index_names import other_embedder
@@ -66,9 +67,9 @@ class MemoryDocumentRegistry:
     def _apply(self, change: DocumentChange) -> None:
         if change.after is not None:
             self._records[change.doc_id] = change.after
-        elif change.before is not None:
-            del self._records[change.doc_id]
-            self._deleted[change.doc_id] = change.before.revision
+        else:
+            gone = self._records.pop(change.doc_id, None)
+            self._deleted[change.doc_id] = gone.revision if gone else uuid4().hex
         if change.discarded is not None:
             self._discarded[change.doc_id] = self._discarded.get(change.doc_id, frozenset()) | {change.discarded}
 

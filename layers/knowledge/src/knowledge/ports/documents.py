@@ -72,7 +72,8 @@ class DocumentState:
     discarded: tuple[Generation, ...] = ()
     """Generations of vectors that were replaced and not yet removed."""
     deleted: str | None = None
-    """The revision that was deleted last, None when none ever was: tells one absence from a later one."""
+    """Unique to the deletion, of a record or of nothing, that was committed last; None when none ever was: tells one
+    absence from a later one."""
 
 
 @dataclass(frozen=True, slots=True)

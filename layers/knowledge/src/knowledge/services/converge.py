@@ -82,9 +82,9 @@ class Converger:
 
         The record is read before the object: whoever commits between the two reads makes this commit lose, so an older
         content can never be written over a newer one. A version that was looked at before costs two calls and writes
-        nothing, unless `anew`; the same content in a new version is committed without being embedded. Embedding stops
-        at `deadline` (monotonic seconds); what is left makes the document PENDING. A path that names no document is
-        left alone.
+        nothing, unless `anew`: then an absence is committed too, and whoever is about to commit what was there before
+        loses. The same content in a new version is committed without being embedded. Embedding stops at `deadline`
+        (monotonic seconds); what is left makes the document PENDING. A path that names no document is left alone.
 
         Raises:
             DependencyUnavailable: a store failed; calling again goes on from wherever this call stopped.
@@ -142,7 +142,7 @@ class Converger:
             state = replace(state, record=replace(state.record, status=DocumentStatus.PENDING))
         is_tidy = all([self._remove_discarded(doc_id, generation) for generation in state.discarded])
         info = self._stat(path)
-        if info is None and state.record is None:
+        if info is None and state.record is None and not anew:
             return Outcome(None, is_tidy=is_tidy)
         if info and state.record and self._preparation.is_current(state.record, info) and not anew:
             return Outcome(state.record, is_tidy=is_tidy)
@@ -203,20 +203,6 @@ class Converger:
         except VersionConflict:
             return
         announce(change)
-
-    def forget(self, path: str) -> None:
-        """The exact tier has no entry of `path`; nothing is done where there is a record or a file.
-
-        For entries that nobody committed: of a file that was scanned, and went away before it was indexed.
-
-        Raises:
-            DependencyUnavailable: a store did not answer.
-            VersionConflict: somebody has committed the path meanwhile.
-        """
-        doc_id = doc_id_for(path)
-        state = self._registry.read(doc_id)
-        if state.record is None and self._stat(path) is None:
-            self._registry.commit([DocumentChange(doc_id, path, None, None, None, deleted=state.deleted)])
 
     def remove_unowned(self, doc_id: DocId, generation: Generation) -> bool:
         """The generation's vectors are gone unless the record names them; False when they could not be removed.

@@ -153,9 +153,9 @@ class ItemDocuments:
         """The index follows, and is noted with the items; those that were changed meanwhile are left out."""
         current = self._store.read_all(turns)
         same = [turn for item_id, turn in turns.items() if current[item_id].version == turn.item.version]
-        # What has to go goes first: it needs no embedding, and there may be too little time for that.
-        same.sort(key=lambda turn: turn.item.is_published)
-        outcomes = self._converger.converge_all((path for turn in same for path in turn.versions), deadline=deadline)
+        outcomes = self._converged(
+            {path: version for turn in same for path, version in turn.versions.items()}, deadline
+        )
         left: dict[ItemId, Item | Exception] = {}
         for turn in same:
             item, ends = turn.item, {path: outcomes[path] for path in turn.versions}
@@ -163,6 +163,18 @@ class ItemDocuments:
             if end is not None:
                 left[item.item_id] = end
         return left
+
+    def _converged(self, versions: Mapping[str, str | None], deadline: float) -> Mapping[str, Outcome | Exception]:
+        """What has to go goes first: it needs no embedding, and there may be too little time for that.
+
+        Its absence is committed, or somebody who read the file before it went could still commit that.
+        """
+        gone = [path for path, version in versions.items() if version is None]
+        there = [path for path in versions if path not in gone]
+        return {
+            **self._converger.converge_all(gone, deadline=deadline, anew=True),
+            **self._converger.converge_all(there, deadline=deadline),
+        }
 
     def _noted(self, turn: _Turn, ends: Mapping[str, Outcome | Exception], by: str) -> Item | Exception | None:
         """The item with its document in place, or why it is not; None when somebody else has changed one of them."""

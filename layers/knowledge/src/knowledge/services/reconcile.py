@@ -18,7 +18,7 @@ from knowledge.domain.document import (
     KnowledgeBasePath,
     doc_id_for,
 )
-from knowledge.errors import AccessRefused, CorruptState, DependencyUnavailable, KnowledgeError, OtherEmbedder
+from knowledge.errors import AccessRefused, CorruptState, DependencyUnavailable, OtherEmbedder
 from knowledge.ports import DocumentRegistry, ObjectStore, RebuildableVectorStore
 from knowledge.services.catalog_source import CatalogSource
 from knowledge.services.converge import Converger, Outcome
@@ -165,8 +165,8 @@ class Reconcile:
             wrong, progress.page = self._items.missing(progress.page)
             progress.report.add(*self._items.told(wrong, deadline=deadline, repair=repair))
             progress.has_items = progress.page is None
-            if progress.has_items and repair:
-                self._items.finish(self._now(), deadline=deadline)
+            if progress.has_items:
+                self._items.finish(progress.report, self._now(), deadline=deadline, repair=repair)
             yield
 
     def _held(self, report: Report) -> Held | None:
@@ -210,21 +210,12 @@ class Reconcile:
             for found in differing
             if found.kind is Kind.VECTORS_LOST and found.record and found.record.generation
         )
-        of_catalog = [found for found in differing if found.kind is Kind.CATALOG]
+        of_catalog = [found.path for found in differing if found.kind is Kind.CATALOG]
         others = [found.path for found in differing if found.kind is not Kind.CATALOG]
-        listed = [found.path for found in of_catalog if found.record]
         return {
             **self._converger.converge_all(others, deadline=deadline, lost=lost),
-            **self._converger.converge_all(listed, deadline=deadline, anew=True),
-            **{found.path: self._forgotten(found.path) for found in of_catalog if not found.record},
+            **self._converger.converge_all(of_catalog, deadline=deadline, anew=True),
         }
-
-    def _forgotten(self, path: str) -> Outcome | Exception:
-        try:
-            self._converger.forget(path)
-        except KnowledgeError as error:
-            return error
-        return Outcome(None)
 
 
 def _note(

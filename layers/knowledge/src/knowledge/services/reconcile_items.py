@@ -8,11 +8,11 @@ from knowledge.domain.item import SETTLING, Item, ItemStatus
 from knowledge.ports import DocumentRegistry, ItemStore
 from knowledge.services.item_documents import ItemDocuments
 from knowledge.services.item_sweep import ItemSweep
-from knowledge.services.reconcile_progress import Difference
+from knowledge.services.reconcile_progress import Difference, Report
 from knowledge.services.reconcile_rules import Kind
 from knowledge.services.reconcile_walk import Side
 
-# Source: `ItemStore.list` and `DocumentRegistry.generations` take at most 100.
+# Source: `ItemStore.list`, `ItemStore.due` and `DocumentRegistry.generations` take at most 100.
 _PAGE = 100
 
 
@@ -56,9 +56,12 @@ class ReconciledItems:
         wrong = self._documents.wrong({path: "" for doc_id, path in paths.items() if doc_id not in held})
         return wrong, page.next_cursor
 
-    def finish(self, now: datetime, *, deadline: float) -> None:
-        """What processes that died left undone is done, also what was written a moment ago."""
-        self._sweep.sweep(deadline=deadline, until=now + SETTLING)
+    def finish(self, report: Report, now: datetime, *, deadline: float, repair: bool) -> None:
+        """What is left undone is in the report; before, if it is to be repaired, it is done, however new it is."""
+        if repair:
+            self._sweep.sweep(deadline=deadline, until=now + SETTLING)
+        report.unsettled_items = sum(not item.is_settled for item in self._store.due(until=now, limit=_PAGE))
+        report.published_without_embedding = self._store.count_without_embedding()
 
 
 def _reason(failure: Exception | None) -> str | None:

@@ -44,6 +44,10 @@ class Report:
     """Records by status, after their repair."""
     generations: int = 0
     """Generations of vectors that were compared."""
+    unsettled_items: int = 0
+    """Knowledge items whose documents are not right a minute after they should be; of more than 100, 100."""
+    published_without_embedding: int = 0
+    """Published items that are not found by meaning."""
     differences: dict[Kind, int] = field(default_factory=dict)
     repaired: int = 0
     waiting: int = 0
