@@ -57,7 +57,7 @@ def main() -> int:
     except (KnowledgeError, ConfigError, ClientError, BotoCoreError) as error:
         print(f"{error}\nThe stores could not be compared.", file=sys.stderr)
         return 1
-    return told([*findings, documents(report), vectors(report)], report, is_fixing=options.fix)
+    return told([*findings, documents(report), items(report), vectors(report)], report, is_fixing=options.fix)
 
 
 def examined(part: str, look: Callable[[], tuple[bool, str]]) -> Finding:
@@ -106,6 +106,15 @@ def documents(report: Report) -> Finding:
     counts = {status: report.statuses.get(status, 0) for status in DocumentStatus}
     text = ", ".join(f"{count:,} {status}" for status, count in counts.items() if count) or "there are none"
     return Finding("documents", not counts[DocumentStatus.FAILED], text)
+
+
+def items(report: Report) -> Finding:
+    """Whether the documents of knowledge items say what the items say."""
+    count = report.unsettled_items
+    text = f"{count:,} wait for their documents" if count else "all have the documents they should have"
+    if report.published_without_embedding:
+        text += f"; {report.published_without_embedding:,} published ones are not found by meaning yet"
+    return Finding("items", not count, text)
 
 
 def vectors(report: Report) -> Finding:

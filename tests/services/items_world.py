@@ -7,10 +7,13 @@ from knowledge.adapters.memory_items import MemoryConfigStore
 from knowledge.domain.access import Principal, Role
 from knowledge.domain.item import Draft, Embedding, EmbeddingState, Item, ItemId, ItemStatus, KnowledgeKind, new_item_id
 from knowledge.domain.knowledge_config import KnowledgeConfig
-from knowledge.domain.timeline import created, edited, status_changed
+from knowledge.domain.timeline import Event, created, edited, status_changed
+from knowledge.parsing.item_document import render
+from knowledge.services.item_decisions import ItemDecisions
 from knowledge.services.item_index import ItemIndex
 from knowledge.services.item_search import ItemSearch, ItemSearchResult
 from knowledge.services.item_snapshots import ItemSnapshots
+from knowledge.services.items import KnowledgeItems
 from knowledge.services.near_items import NearItems
 from knowledge.services.similar_items import SimilarItems
 from tests.services.world import READER, Port, World
@@ -37,6 +40,8 @@ class ItemsWorld(World):
         super().__init__(**options)
         self.configs: Any = Port(MemoryConfigStore())
         self.item_index, self.item_search = self.item_instance()
+        self.commands = KnowledgeItems(self.items, self.item_documents, self.similar_items(), now=lambda: self.now())
+        self.decisions = ItemDecisions(self.items, self.item_documents, now=lambda: self.now())
 
     def item_instance(self, *, semantic_timeout_s: float = 5.0) -> tuple[ItemIndex, ItemSearch]:
         """A fresh index and search over the same stores, as another process would have them."""
@@ -75,6 +80,53 @@ class ItemsWorld(World):
         item = Item(new_item_id(), draft(title, content), ItemStatus.PUBLISHED, "proposer", at, at, "proposer")
         self.items.create(item, created(item))
         return item
+
+    def proposed(self, **fields: Any) -> Item:
+        """A candidate, by the command."""
+        return self.commands.knowledge_create(WRITER, draft(**fields)).item
+
+    def decided(self, item: Item, *statuses: ItemStatus, by: Principal = REVIEWER) -> Item:
+        """The item after these decisions, one after the other, by the command."""
+        for status in statuses:
+            item = self.decisions.knowledge_update_status(by, item.item_id, status, expected_version=item.version)
+        return item
+
+    def published(self, **fields: Any) -> Item:
+        """A published item, by the commands."""
+        return self.decided(self.proposed(**fields), ItemStatus.PENDING_REVIEW, ItemStatus.PUBLISHED)
+
+    def events(self, item: Item) -> list[Event]:
+        """The whole timeline."""
+        return list(self.items.timeline(item.item_id, cursor=None, limit=100).events)
+
+    def file_of(self, item: Item) -> bytes | None:
+        """What the bucket holds in its place."""
+        found = self.objects.read(item.file_path(self.base), max_bytes=1_000_000)
+        return found and bytes(found.body)
+
+    def assert_agreement(self) -> None:
+        """Every item is settled, and file, index and lookups say what it says; titles and tags are unique."""
+        published = {
+            item.file_path(self.base): item
+            for status in ItemStatus
+            for item in self.items.list({status}, kind=None, cursor=None, limit=100).items
+            if self.is_settled_and_shows(item)
+        }
+        files = {info.key for info in self.objects.list(self.base.prefix)}
+        records = self.registry.list(path_prefix=self.base.prefix, status=None, cursor=None, limit=100).records
+        assert files == {record.file_path for record in records} == set(published)
+        live = {record.generation for record in records}
+        assert {hit.file_path for hit in self.chunks("lesson") if hit.generation in live} == set(published)
+
+    def is_settled_and_shows(self, item: Item) -> bool:
+        """True for a published item; asserts that its document says what it says, and that no other has any."""
+        assert item.is_settled
+        assert self.file_of(item) == (render(item.draft) if item.is_published else None)
+        assert item.embedding == (Embedding(EmbeddingState.READY) if item.is_published else None)
+        for tag in item.draft.tags:
+            primary = self.ask(tag).primary
+            assert (primary.source if primary else None) == (item.file_path(self.base) if item.is_published else None)
+        return item.is_published
 
     def move(self, item: Item, status: ItemStatus) -> Item:
         after = item.next(by="curator", at=self.now(), status=status)

@@ -4,9 +4,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from knowledge.domain.item import ItemStatus
+from knowledge.domain.timeline import status_changed
 from knowledge.errors import DependencyUnavailable
 from knowledge.ports import CatalogHead, SnapshotPointer
 from knowledge.services.reconcile_progress import Report
+from tests.services.items_world import ItemsWorld
 from tests.services.world import World, markdown
 from tools import doctor
 
@@ -18,7 +21,7 @@ def looked_at(world: World, *, fix: bool = False) -> Report:
 def shown(world: World, capsys: pytest.CaptureFixture[str], *, fix: bool = False) -> tuple[str, int]:
     """What is printed, and the exit code."""
     report = looked_at(world, fix=fix)
-    findings = [doctor.documents(report), doctor.vectors(report)]
+    findings = [doctor.documents(report), doctor.items(report), doctor.vectors(report)]
     code = doctor.told(findings, report, is_fixing=fix)
     return capsys.readouterr().out, code
 
@@ -55,6 +58,34 @@ def test_a_document_that_cannot_be_repaired_stays_wrong_with_its_reason(capsys: 
     assert code == 1
     assert "1 FAILED" in output
     assert "not UTF-8" in output
+
+
+def test_an_item_whose_document_was_removed_or_left_undone_is_wrong_until_it_is_repaired(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    world = ItemsWorld()
+    removed, undone = world.published(), world.published()
+    world.objects.delete(removed.file_path(world.base))
+    now = world.now() - timedelta(minutes=5)
+    world.items.write(
+        undone, archived := undone.next(by="a", at=now, status=ItemStatus.ARCHIVED), status_changed(undone, archived)
+    )
+    output, code = shown(world, capsys)
+    assert code == 1
+    assert "1 wait for their documents" in output
+    assert f"{removed.file_path(world.base)}" in output
+    assert "2 item" in output
+    assert shown(world, capsys, fix=True)[1] == 0
+    output, code = shown(world, capsys)
+    assert code == 0
+    assert "items         well  all have" in output
+
+
+def test_an_item_that_is_not_embedded_yet_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    world = ItemsWorld()
+    world.embedder.broken.add("embed_passages")
+    world.published()
+    assert "1 published ones are not found by meaning yet" in shown(world, capsys)[0]
 
 
 def test_a_vector_store_that_does_not_answer_is_wrong(capsys: pytest.CaptureFixture[str]) -> None:
