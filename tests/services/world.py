@@ -13,7 +13,7 @@ from knowledge.domain.access import Principal, Role
 from knowledge.domain.document import KnowledgeBasePath
 from knowledge.domain.lookup import LookupAnswer
 from knowledge.errors import DependencyUnavailable
-from knowledge.ports import ChunkHit, Embedder, ObjectStore, VectorStore
+from knowledge.ports import ChunkHit, Embedder, ItemStore, ObjectStore, VectorStore
 from knowledge.services.catalog import KnowledgeIndex
 from knowledge.services.catalog_source import CatalogSource
 from knowledge.services.compaction import Compaction
@@ -101,6 +101,7 @@ class World:
         max_document_bytes: int = 1024 * 1024,
         embedder: Embedder | None = None,
         vectors: Callable[[ObjectStore], VectorStore] = lambda _: MemoryVectorStore(),
+        items: Callable[[], ItemStore] = MemoryItemStore,
         port: Callable[[object], Port] = Port,
         beside: "World | None" = None,
     ) -> None:
@@ -111,7 +112,7 @@ class World:
         self.max_document_bytes = max_document_bytes
         self.objects: Any = beside.objects if beside else port(MemoryObjectStore())
         self.registry: Any = beside.registry if beside else port(MemoryDocumentRegistry())
-        self.items: Any = beside.items if beside else port(MemoryItemStore())
+        self.items: Any = beside.items if beside else port(items())
         self.vectors: Any = port(vectors(self.objects))
         self.embedder: Any = port(embedder or HashingEmbedder())
         self.queue = MemoryEventQueue()

@@ -159,7 +159,10 @@ class ItemDocuments:
         left: dict[ItemId, Item | Exception] = {}
         for turn in same:
             item, ends = turn.item, {path: outcomes[path] for path in turn.versions}
-            end = self._noted(turn, ends, by)
+            try:
+                end = self._noted(turn, ends, by)
+            except KnowledgeError as error:
+                end = error
             if end is not None:
                 left[item.item_id] = end
         return left
