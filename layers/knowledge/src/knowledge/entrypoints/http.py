@@ -25,6 +25,7 @@ from knowledge.errors import (
     NotAuthenticated,
     NotFound,
     NotPermitted,
+    Outdated,
     TooLarge,
     UnsupportedFormat,
 )
@@ -98,9 +99,18 @@ def json_response(status: int, body: object, headers: dict[str, str] | None = No
     return Response(status, JSON, json.dumps(body, ensure_ascii=False), headers=dict(headers or {}))
 
 
-def error_body(code: str, message: str, field: str | None = None) -> dict[str, Any]:
-    """The one shape of every error."""
-    return {"error": {"code": code, "message": message, **({"field": field} if field else {})}}
+def error_body(code: str, message: str, **more: object) -> dict[str, Any]:
+    """The one shape of every error; of `more`, such as the `field`, what is not None is in it too."""
+    known = {name: value for name, value in more.items() if value is not None}
+    return {"error": {"code": code, "message": message, **known}}
+
+
+def error_json(error: KnowledgeError) -> dict[str, Any]:
+    """The body for `error`; with `current`, the version and perhaps the status, where the caller knew another one."""
+    current = None
+    if isinstance(error, Outdated):
+        current = {"version": error.version, **({"status": error.status} if error.status else {})}
+    return error_body(error.code, str(error), field=getattr(error, "field", None), current=current)
 
 
 def status_for(error: type[KnowledgeError]) -> int:
@@ -207,7 +217,7 @@ def _error_response(error: KnowledgeError) -> Response[str]:
     headers = {"WWW-Authenticate": "Bearer"} if status == 401 else {}
     if status == 503:
         headers["Retry-After"] = "2"
-    return json_response(status, error_body(error.code, str(error), getattr(error, "field", None)), headers)
+    return json_response(status, error_json(error), headers)
 
 
 def _unexpected(_: Exception) -> Response[str]:

@@ -6,14 +6,13 @@ from typing import Any
 
 from aws_lambda_powertools.event_handler import APIGatewayRestResolver, Response
 from aws_lambda_powertools.metrics import MetricUnit, single_metric
-from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEvent
 
 from knowledge.domain.document import MEDIA_TYPE, DocId, DocumentStatus
 from knowledge.domain.lookup import LookupAnswer, Tier
 from knowledge.entrypoints.document_json import document_json, document_summary_json
 from knowledge.entrypoints.http import Handler, RequestModel, build_http_handler, json_body, json_response, principal_of
 from knowledge.entrypoints.metrics import NAMESPACE, TIER_FAILED
-from knowledge.errors import InvalidInput
+from knowledge.entrypoints.query_parameters import flag, integer, one_of, query_parameters
 from knowledge.services.document_reader import DocumentReader
 from knowledge.services.lookup import Lookup
 
@@ -55,13 +54,16 @@ def _register(app: APIGatewayRestResolver, services: Callable[[], ReadServices])
 
     @app.get("/lookup")
     def get_lookup() -> Response[str]:
-        principal, parameters = principal_of(app.current_event), _parameters(app.current_event, LookupBody.model_fields)
+        principal, parameters = (
+            principal_of(app.current_event),
+            query_parameters(app.current_event, LookupBody.model_fields),
+        )
         answer = services().lookup.lookup_knowledge(
             principal,
             parameters.get("query", ""),
             parameters.get("section_title"),
-            include_sections=_flag(parameters, "include_sections"),
-            explain=_flag(parameters, "explain"),
+            include_sections=flag(parameters, "include_sections"),
+            explain=flag(parameters, "explain"),
         )
         _count_failures(answer)
         return json_response(200, lookup_json(answer))
@@ -69,13 +71,13 @@ def _register(app: APIGatewayRestResolver, services: Callable[[], ReadServices])
     @app.get("/documents")
     def list_documents() -> Response[str]:
         principal = principal_of(app.current_event)
-        parameters = _parameters(app.current_event, ("category", "status", "cursor", "limit"))
+        parameters = query_parameters(app.current_event, ("category", "status", "cursor", "limit"))
         page = services().documents.list_documents(
             principal,
             category=parameters.get("category"),
-            status=_status(parameters.get("status")),
+            status=one_of(parameters, "status", DocumentStatus),
             cursor=parameters.get("cursor"),
-            limit=_integer(parameters.get("limit", "50"), "limit"),
+            limit=integer(parameters, "limit", 50),
         )
         documents = [document_summary_json(record) for record in page.records]
         return json_response(200, {"documents": documents, "next_cursor": page.next_cursor})
@@ -125,36 +127,3 @@ def _count_failures(answer: LookupAnswer) -> None:
             metric.add_dimension("tier", failure.tier.value)
             metric.add_dimension("cause", failure.cause)
             metric.add_metadata("reason", failure.reason)
-
-
-def _parameters(event: APIGatewayProxyEvent, known: Any) -> dict[str, str]:
-    parameters = event.get("queryStringParameters") or {}
-    if unknown := sorted(set(parameters) - set(known)):
-        raise InvalidInput(f"{unknown[0]}: not a parameter; known are {', '.join(known)}", field=unknown[0])
-    for name, values in (event.get("multiValueQueryStringParameters") or {}).items():
-        if len(values) > 1:
-            raise InvalidInput(f"{name}: it is given {len(values)} times", field=name)
-    return dict(parameters)
-
-
-def _flag(parameters: dict[str, str], name: str) -> bool:
-    value = parameters.get(name, "false").lower()
-    if value not in ("true", "false"):
-        raise InvalidInput(f"{name} is {value!r}; it must be true or false", field=name)
-    return value == "true"
-
-
-def _integer(value: str, name: str) -> int:
-    if not (value.isascii() and value.isdigit() and len(value) < 10):
-        raise InvalidInput(f"{name} is {value[:40]!r}; it must be a whole number", field=name)
-    return int(value)
-
-
-def _status(value: str | None) -> DocumentStatus | None:
-    if value is None:
-        return None
-    try:
-        return DocumentStatus(value.upper())
-    except ValueError as error:
-        known = ", ".join(DocumentStatus)
-        raise InvalidInput(f"status is {value[:40]!r}; it must be one of {known}", field="status") from error
