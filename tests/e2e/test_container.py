@@ -34,6 +34,12 @@ def test_upload_stores_and_indexes_and_delete_removes_it_again() -> None:
     assert json.loads(deleted["body"])["doc_id"] == json.loads(uploaded["body"])["doc_id"]
 
 
+def test_items_are_searched() -> None:
+    answer = run("knowledge")
+    assert answer["statusCode"] == 200
+    assert json.loads(answer["body"])["fallback"] is None
+
+
 def test_the_indexer_takes_an_event_of_the_bucket() -> None:
     assert run("indexer") == {"batchItemFailures": []}
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.entrypoints.events import api_event
-from tests.entrypoints.test_functions import load
+from tests.entrypoints.functions import load
 from tests.routes import Route, routes
 
 each_route = pytest.mark.parametrize("route", routes(), ids=str)

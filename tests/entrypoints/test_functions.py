@@ -1,24 +1,20 @@
 """The functions as Lambda runs them: their handlers, their environment, the events in `events/`, AWS by moto."""
 
 import base64
-import importlib.util
 import json
 import re
-from collections.abc import Callable, Iterator
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import boto3
 import pytest
 from botocore.client import BaseClient
-from moto import mock_aws
 from samtranslator.yaml_helper import yaml_parse
 
 from knowledge.config import (
     AuthorizerSettings,
     DocumentSettings,
     IndexerSettings,
+    ItemSettings,
     LookupSettings,
     MaintenanceSettings,
     Settings,
@@ -26,61 +22,20 @@ from knowledge.config import (
 from knowledge.domain.document import doc_id_for
 from knowledge.errors import ConfigError, InvalidInput
 from knowledge.services.authentication import token_hash
-from tests.entrypoints.events import Context, api_event, form_event, json_event
+from tests.entrypoints.events import api_event, form_event, json_event
+from tests.entrypoints.functions import BUCKET, ROOT, TABLE, Function, load
 from tests.entrypoints.test_s3_events import dropped
 from tests.services.world import markdown
 
-ROOT = Path(__file__).parents[2]
-BUCKET, TABLE = "kb-bucket", "kb-table"
-Function = Callable[[dict[str, Any]], dict[str, Any]]
 SETTINGS: dict[str, type[Settings]] = {
     "upload": DocumentSettings,
     "delete": DocumentSettings,
     "lookup": LookupSettings,
+    "knowledge": ItemSettings,
     "indexer": IndexerSettings,
     "maintenance": MaintenanceSettings,
     "authorizer": AuthorizerSettings,
 }
-
-
-def load(name: str) -> Function:
-    """The function's handler, imported anew as in a new execution environment."""
-    spec = importlib.util.spec_from_file_location(f"handler_{name}", ROOT / "functions" / name / "handler.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-
-    def function(event: dict[str, Any]) -> dict[str, Any]:
-        # As the template has it; who serves a person has less.
-        remaining_ms = 300_000 if name == "maintenance" else 28_000
-        answer: dict[str, Any] = module.handler(event, Context(remaining_ms=remaining_ms))
-        return answer
-
-    return function
-
-
-@pytest.fixture
-def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
-    """Bucket and table as the template has them, and the environment of a function."""
-    for name, value in {
-        "BUCKET_NAME": BUCKET,
-        "TABLE_NAME": TABLE,
-        "QUEUE_URL": "http://127.0.0.1/queue",
-        "AWS_DEFAULT_REGION": "us-east-1",
-        "AWS_ACCESS_KEY_ID": "test",
-        "AWS_SECRET_ACCESS_KEY": "test",
-    }.items():
-        monkeypatch.setenv(name, value)
-    template = yaml_parse((ROOT / "template.yaml").read_text())
-    (table,) = [item for item in template["Resources"].values() if item["Type"] == "AWS::DynamoDB::Table"]
-    wanted = ("BillingMode", "AttributeDefinitions", "KeySchema", "GlobalSecondaryIndexes")
-    with mock_aws():
-        s3, dynamodb = boto3.client("s3"), boto3.client("dynamodb")
-        s3.create_bucket(Bucket=BUCKET)
-        s3.put_bucket_versioning(Bucket=BUCKET, VersioningConfiguration={"Status": "Enabled"})
-        dynamodb.create_table(TableName=TABLE, **{name: table["Properties"][name] for name in wanted})
-        yield SimpleNamespace(s3=s3, dynamodb=dynamodb)
 
 
 def body_of(answer: dict[str, Any]) -> Any:
@@ -247,14 +202,14 @@ def test_the_authorizer_knows_the_token_by_its_hash_in_the_table(aws: SimpleName
     assert answer["context"] == {"actor": "ci", "role": "admin"}
 
 
-@pytest.mark.parametrize("name", ["upload", "delete", "lookup", "indexer"])
+@pytest.mark.parametrize("name", ["upload", "delete", "lookup", "knowledge", "indexer"])
 def test_the_event_on_file_is_one_the_function_understands(aws: SimpleNamespace, name: str) -> None:
     event = json.loads((ROOT / "events" / f"{name}.json").read_text())
     answer = load(name)(event)
     if name == "indexer":
         assert answer == {"batchItemFailures": []}
     else:
-        assert answer["statusCode"] == {"upload": 201, "delete": 404, "lookup": 200}[name]
+        assert answer["statusCode"] == {"upload": 201, "delete": 404, "lookup": 200, "knowledge": 200}[name]
 
 
 def test_the_bytes_of_a_binary_upload_arrive_unchanged(aws: SimpleNamespace) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import UTC, datetime
 
 import pytest
@@ -11,6 +11,7 @@ from knowledge.adapters.memory_items import MemoryConfigStore
 from knowledge.domain.access import Principal, Role
 from knowledge.domain.knowledge_config import KnowledgeConfig, TriggerMode, VersionedConfig
 from knowledge.errors import Conflict, InvalidInput, NotPermitted, Outdated
+from knowledge.services.context import Context, KnowledgeContext
 from knowledge.services.near_items import Fallback
 from knowledge.services.settings import DeployedEmbedder, LiveSettings
 from tests.services.items_world import ItemsWorld
@@ -122,6 +123,19 @@ def a_conversation_of_fewer_messages_teaches_nothing() -> None:
     assert not extracts(KnowledgeConfig(min_messages=3), messages=2, asked_for=True)
 
 
+def context_of(world: ItemsWorld) -> Context:
+    contexts = KnowledgeContext(world.item_search, world.items, world.configs, world.base)
+    return contexts.context(REVIEWER, query="retry")
+
+
+def without_auto_inject_the_context_is_empty() -> None:
+    world = ItemsWorld()
+    world.add("Retry the payment", "Retry it with the same key.")
+    assert "Retry it with the same key." in context_of(world).text
+    world.configure(auto_inject=False)
+    assert context_of(world).text == ""
+
+
 def without_vectors_items_are_found_by_substring_alone() -> None:
     world = ItemsWorld()
     world.add("Retry the payment", "Retry it with the same key.")
@@ -134,10 +148,11 @@ EFFECTS: dict[str, Callable[[], None]] = {
     "auto_extract": without_auto_extract_nothing_is_extracted_by_itself,
     "trigger_mode": with_manual_only_a_lesson_has_to_be_asked_for,
     "min_messages": a_conversation_of_fewer_messages_teaches_nothing,
+    "auto_inject": without_auto_inject_the_context_is_empty,
     "vector_enabled": without_vectors_items_are_found_by_substring_alone,
 }
 
 
-@pytest.mark.parametrize("setting", EFFECTS)
+@pytest.mark.parametrize("setting", [field.name for field in fields(KnowledgeConfig)])
 def test_every_setting_does_something_K7(setting: str) -> None:
     EFFECTS[setting]()

@@ -20,6 +20,22 @@ ROUTES = {
     ("get", "/documents/{category}"),
     ("delete", "/documents/{category}"),
     ("get", "/documents/{category}/content"),
+    ("get", "/items"),
+    ("post", "/items"),
+    ("get", "/items/{item_id}"),
+    ("patch", "/items/{item_id}"),
+    ("post", "/items/{item_id}/status"),
+    ("post", "/items/{item_id}/reuse"),
+    ("post", "/items/{item_id}/archive"),
+    ("post", "/items/{item_id}/restore"),
+    ("post", "/items/{item_id}/embedding/retry"),
+    ("get", "/items/{item_id}/timeline"),
+    ("get", "/items/inbox"),
+    ("post", "/items/inbox/decisions"),
+    ("get", "/items/search"),
+    ("get", "/settings"),
+    ("put", "/settings"),
+    ("post", "/context"),
 }
 OPEN_ROUTES = {("get", "/health")}
 OF_THE_PARAMETER = {"Fn::Sub": "'${AllowedOrigin}'"}

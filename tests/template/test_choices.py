@@ -34,7 +34,13 @@ OPENAI: Final = {
 STORES: Final = {"embedded": {}, "domain": DOMAIN, "collection": COLLECTION, "new domain": NEW_DOMAIN, "node": NODE}
 EMBEDDERS: Final = {"local": {}, "bedrock": BEDROCK, "openai": OPENAI}
 READER: Final = "LookupFunctionRole"
-WRITERS: Final = {"UploadFunctionRole", "DeleteFunctionRole", "IndexerRole", "MaintenanceFunctionRole"}
+WRITERS: Final = {
+    "UploadFunctionRole",
+    "DeleteFunctionRole",
+    "KnowledgeFunctionRole",
+    "IndexerRole",
+    "MaintenanceFunctionRole",
+}
 
 each_store = pytest.mark.parametrize("store", STORES)
 each_embedder = pytest.mark.parametrize("embedder", EMBEDDERS)
@@ -95,7 +101,7 @@ def test_numpy_and_the_model_are_carried_only_where_something_uses_them(
     resources = evaluated(template, {**STORES[store], **EMBEDDERS[embedder]})
     is_used = store == "embedded" or embedder == "local"
     layers = [r["Properties"]["Layers"] for r in resources.values() if r["Type"] == "AWS::Lambda::Function"]
-    assert sorted(map(len, layers)) == [1, *([2] * 5 if is_used else [1] * 5)]
+    assert sorted(map(len, layers)) == [1, *([2] * 6 if is_used else [1] * 6)]
     assert any("numpy" in str(r["Properties"].get("Description")) for r in resources.values()) is is_used
 
 

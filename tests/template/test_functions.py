@@ -10,6 +10,7 @@ from knowledge.config import (
     AuthorizerSettings,
     DocumentSettings,
     IndexerSettings,
+    ItemSettings,
     LookupSettings,
     MaintenanceSettings,
     Settings,
@@ -22,6 +23,7 @@ SETTINGS: dict[str, type[Settings]] = {
     "authorizer": AuthorizerSettings,
     "delete": DocumentSettings,
     "indexer": IndexerSettings,
+    "knowledge": ItemSettings,
     "lookup": LookupSettings,
     "maintenance": MaintenanceSettings,
     "upload": DocumentSettings,
@@ -77,7 +79,7 @@ def test_values_of_variables_are_text(functions: Json, name: str) -> None:
     assert [value for value in values if not isinstance(value, str | dict)] == []
 
 
-@pytest.mark.parametrize("name", ["authorizer", "delete", "lookup", "upload"])
+@pytest.mark.parametrize("name", ["authorizer", "delete", "knowledge", "lookup", "upload"])
 def test_a_function_behind_the_gateway_ends_before_the_gateway_gives_up(functions: Json, name: str) -> None:
     assert functions[name]["Timeout"] < GATEWAY_TIMEOUT_S
 
@@ -134,8 +136,15 @@ def test_documents_are_put_and_deleted_by_their_commands_and_by_who_puts_those_o
             if action in _list(statement["Action"]) and "KnowledgeBasePath" in str(statement["Resource"])
         }
 
-    assert may("s3:PutObject") == {"upload", "indexer", "maintenance"}
-    assert may("s3:DeleteObject") == {"delete", "indexer", "maintenance"}
+    assert may("s3:PutObject") == {"upload", "knowledge", "indexer", "maintenance"}
+    assert may("s3:DeleteObject") == {"delete", "knowledge", "indexer", "maintenance"}
+
+
+def test_the_function_of_the_items_reaches_no_token_and_no_list_of_documents(functions: Json, resources: Json) -> None:
+    [statement] = [s for s in _statements(functions, resources, "knowledge") if "dynamodb:PutItem" in s["Action"]]
+    assert statement["Resource"] == {"Fn::GetAtt": ["Table", "Arn"]}
+    keys = ["ITEM#*", "ITEMS#*", "SETTINGS", "DOC#*", "CATALOG"]
+    assert statement["Condition"] == {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": keys}}
 
 
 def test_maintenance_writes_documents_what_is_derived_from_them_and_items_and_makes_no_caller(

@@ -12,13 +12,15 @@ import boto3
 from aws_lambda_powertools import Logger
 from aws_lambda_powertools.logging.utils import copy_config_to_registered_loggers
 
-from knowledge.adapters.aws_clients import aws_client_config, s3_client_config
+from knowledge import choices, item_parts
+from knowledge.adapters.aws_clients import aws_client_config
 from knowledge.choices import semantics
 from knowledge.config import (
     AuthorizerSettings,
     DocumentSettings,
     HttpSettings,
     IndexerSettings,
+    ItemSettings,
     KnowledgeSettings,
     LookupSettings,
     MaintenanceSettings,
@@ -26,25 +28,20 @@ from knowledge.config import (
 )
 
 if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
-
+    from knowledge.entrypoints.knowledge_services import KnowledgeServices
     from knowledge.entrypoints.maintenance import MaintenanceServices
     from knowledge.entrypoints.read_http import ReadServices
     from knowledge.entrypoints.s3_events import IndexerServices
-    from knowledge.ports import CatalogLog, DocumentRegistry, Embedder, ItemStore, ObjectStore, RebuildableVectorStore
+    from knowledge.ports import CatalogLog, DocumentRegistry, RebuildableVectorStore
     from knowledge.services.authentication import Authentication
     from knowledge.services.calibration import Calibration
     from knowledge.services.compaction import Compaction
-    from knowledge.services.converge import Converger
     from knowledge.services.documents import Documents
-    from knowledge.services.item_documents import ItemDocuments
     from knowledge.services.item_sweep import ItemSweep
     from knowledge.services.reconcile import Reconcile
     from knowledge.services.reindex import Reindex
     from knowledge.services.tokens import Tokens
 
-# An upload answers before the gateway gives up (29 s) and the function ends (28 s), with time for the stores.
-_UPLOAD_EMBED_BUDGET_S = 18.0
 # Source: AWS Lambda quotas: an answer holds at most 6 MB; as a JSON string, quotes and line ends take twice their size.
 _MAX_INLINE_BYTES = 5 * 1024 * 1024 // 2
 
@@ -56,7 +53,7 @@ def authentication() -> "Authentication":
 
     settings = AuthorizerSettings.from_env(os.environ)
     _configure_logging(settings)
-    return Authentication(DynamoPrincipalStore(_dynamodb_client(), settings.table_name))
+    return Authentication(DynamoPrincipalStore(choices.dynamodb_client(), settings.table_name))
 
 
 def tokens(table_name: str) -> "Tokens":
@@ -64,7 +61,7 @@ def tokens(table_name: str) -> "Tokens":
     from knowledge.adapters.dynamodb_tokens import DynamoTokenStore
     from knowledge.services.tokens import Tokens
 
-    return Tokens(DynamoTokenStore(_dynamodb_client(), table_name))
+    return Tokens(DynamoTokenStore(choices.dynamodb_client(), table_name))
 
 
 def allowed_origin() -> str:
@@ -78,15 +75,15 @@ def documents() -> "Documents":
 
     settings = DocumentSettings.from_env(os.environ)
     _configure_logging(settings)
-    objects, registry = _objects(settings), _registry(settings)
+    objects, registry = choices.objects(settings), choices.registry(settings)
     return Documents(
         objects,
         registry,
-        _converger(settings, objects, registry, *semantics(settings, objects)),
+        choices.converger(settings, objects, registry, *semantics(settings, objects)),
         settings.base,
-        _item_store(settings),
+        choices.item_store(settings),
         max_document_bytes=settings.max_document_bytes,
-        embed_budget_s=_UPLOAD_EMBED_BUDGET_S,
+        embed_budget_s=choices.EMBED_BUDGET_S,
     )
 
 
@@ -98,13 +95,13 @@ def reindex(running: Mapping[str, str]) -> "Reindex":
     from knowledge.services.reindex import Reindex
 
     settings, before = IndexerSettings.from_env(os.environ), IndexerSettings.from_env(running)
-    objects, registry = _objects(settings), _registry(settings)
+    objects, registry = choices.objects(settings), choices.registry(settings)
     embedder, vectors = semantics(settings, objects)
     other_embedder, other_vectors = semantics(before, objects)
     return Reindex(
         objects,
         registry,
-        _converger(settings, objects, registry, embedder, vectors),
+        choices.converger(settings, objects, registry, embedder, vectors),
         vectors,
         embedder,
         max_document_bytes=settings.max_document_bytes,
@@ -115,7 +112,7 @@ def reindex(running: Mapping[str, str]) -> "Reindex":
 def stores(environment: Mapping[str, str]) -> "tuple[DocumentRegistry, RebuildableVectorStore]":
     """For programs that compare what is indexed with the vectors there are; `environment` is the indexer's."""
     settings = IndexerSettings.from_env(environment)
-    return _registry(settings), semantics(settings, _objects(settings))[1]
+    return choices.registry(settings), semantics(settings, choices.objects(settings))[1]
 
 
 def indexer() -> "IndexerServices":
@@ -125,10 +122,10 @@ def indexer() -> "IndexerServices":
 
     settings = IndexerSettings.from_env(os.environ)
     _configure_logging(settings)
-    objects = _objects(settings)
-    converger = _converger(settings, objects, _registry(settings), *semantics(settings, objects))
+    objects = choices.objects(settings)
+    converger = choices.converger(settings, objects, choices.registry(settings), *semantics(settings, objects))
     queue = SqsEventQueue(boto3.client("sqs", config=aws_client_config()), settings.queue_url)
-    items = _item_documents(settings, _item_store(settings), objects, converger)
+    items = choices.item_documents(settings, choices.item_store(settings), objects, converger)
     return IndexerServices(converger, items, queue, settings.max_receive_count)
 
 
@@ -142,11 +139,11 @@ def read_services() -> "ReadServices":
 
     settings = LookupSettings.from_env(os.environ)
     _configure_logging(settings)
-    dynamodb = _dynamodb_client()
-    objects, registry, base = _objects(settings), _registry(settings, dynamodb), settings.base
+    dynamodb = choices.dynamodb_client()
+    objects, registry, base = choices.objects(settings), choices.registry(settings, dynamodb), settings.base
     index = KnowledgeIndex(
         objects,
-        _catalog_log(settings, dynamodb),
+        choices.catalog_log(settings, dynamodb),
         base,
         max_document_bytes=settings.max_document_bytes,
         max_staleness_s=settings.catalog_max_staleness_s,
@@ -157,6 +154,20 @@ def read_services() -> "ReadServices":
         index, semantic, load_wait_s=settings.catalog_load_wait_s, semantic_timeout_s=settings.semantic_timeout_s
     )
     return ReadServices(lookup, DocumentReader(objects, registry, base, max_inline_bytes=_MAX_INLINE_BYTES))
+
+
+def knowledge_services() -> "KnowledgeServices":
+    """For the function of the knowledge items."""
+    from knowledge.services.semantic import SemanticSearch
+
+    settings = ItemSettings.from_env(os.environ)
+    _configure_logging(settings)
+    dynamodb, objects = choices.dynamodb_client(), choices.objects(settings)
+    registry, (embedder, vectors) = choices.registry(settings, dynamodb), semantics(settings, objects)
+    converger = choices.converger(settings, objects, registry, embedder, vectors)
+    semantic = SemanticSearch(embedder, vectors, registry, settings.base)
+    parts = item_parts.DocumentParts(objects, converger, semantic, embedder)
+    return item_parts.knowledge_services(settings, dynamodb, parts)
 
 
 def maintenance() -> "MaintenanceServices":
@@ -180,7 +191,7 @@ def reconcile(environment: Mapping[str, str]) -> "Reconcile":
 
 def catalog_log(environment: Mapping[str, str]) -> "CatalogLog":
     """For the same program."""
-    return _catalog_log(MaintenanceSettings.from_env(environment))
+    return choices.catalog_log(MaintenanceSettings.from_env(environment))
 
 
 def _calibration(settings: KnowledgeSettings) -> "Calibration":
@@ -188,16 +199,16 @@ def _calibration(settings: KnowledgeSettings) -> "Calibration":
     from knowledge.services.own_sentences import OwnSentences
     from knowledge.services.semantic import SemanticSearch
 
-    objects, base = _objects(settings), settings.base
-    semantic = SemanticSearch(*semantics(settings, objects), _registry(settings), base)
+    objects, base = choices.objects(settings), settings.base
+    semantic = SemanticSearch(*semantics(settings, objects), choices.registry(settings), base)
     return Calibration(semantic, OwnSentences(objects, base, max_document_bytes=settings.max_document_bytes))
 
 
 def _compaction(settings: KnowledgeSettings) -> "Compaction":
     from knowledge.services.compaction import Compaction
 
-    log, limit = _catalog_log(settings), settings.max_document_bytes
-    return Compaction(_objects(settings), log, settings.base, max_document_bytes=limit)
+    log, limit = choices.catalog_log(settings), settings.max_document_bytes
+    return Compaction(choices.objects(settings), log, settings.base, max_document_bytes=limit)
 
 
 def _reconcile(settings: KnowledgeSettings) -> "Reconcile":
@@ -206,13 +217,13 @@ def _reconcile(settings: KnowledgeSettings) -> "Reconcile":
     from knowledge.services.reconcile import Reconcile
     from knowledge.services.reconcile_items import ReconciledItems
 
-    objects, registry = _objects(settings), _registry(settings)
+    objects, registry = choices.objects(settings), choices.registry(settings)
     embedder, vectors = semantics(settings, objects)
-    converger = _converger(settings, objects, registry, embedder, vectors)
-    log, limit = _catalog_log(settings), settings.max_document_bytes
+    converger = choices.converger(settings, objects, registry, embedder, vectors)
+    log, limit = choices.catalog_log(settings), settings.max_document_bytes
     catalog = CatalogSource(objects, log, settings.base, max_document_bytes=limit)
-    store = _item_store(settings)
-    documents = _item_documents(settings, store, objects, converger)
+    store = choices.item_store(settings)
+    documents = choices.item_documents(settings, store, objects, converger)
     items = ReconciledItems(store, documents, ItemSweep(store, documents), registry, settings.base)
     return Reconcile(objects, registry, converger, vectors, settings.base, catalog, items, embedder=embedder.name)
 
@@ -220,62 +231,12 @@ def _reconcile(settings: KnowledgeSettings) -> "Reconcile":
 def _sweep(settings: KnowledgeSettings) -> "ItemSweep":
     from knowledge.services.item_sweep import ItemSweep
 
-    objects, store = _objects(settings), _item_store(settings)
-    converger = _converger(settings, objects, _registry(settings), *semantics(settings, objects))
-    return ItemSweep(store, _item_documents(settings, store, objects, converger))
+    objects, store = choices.objects(settings), choices.item_store(settings)
+    converger = choices.converger(settings, objects, choices.registry(settings), *semantics(settings, objects))
+    return ItemSweep(store, choices.item_documents(settings, store, objects, converger))
 
 
 def _configure_logging(settings: Settings) -> None:
     """JSON lines through Powertools for everything the package logs, at the level of the settings."""
     logger = Logger(service="knowledge", level=settings.log_level)
     copy_config_to_registered_loggers(source_logger=logger, log_level=settings.log_level, include={"knowledge"})
-
-
-def _dynamodb_client() -> "DynamoDBClient":
-    return boto3.client("dynamodb", config=aws_client_config())
-
-
-def _objects(settings: KnowledgeSettings) -> "ObjectStore":
-    from knowledge.adapters.s3 import S3ObjectStore
-
-    return S3ObjectStore(boto3.client("s3", config=s3_client_config()), settings.bucket_name)
-
-
-def _registry(settings: KnowledgeSettings, client: "DynamoDBClient | None" = None) -> "DocumentRegistry":
-    from knowledge.adapters.dynamodb_registry import DynamoDocumentRegistry
-
-    return DynamoDocumentRegistry(client or _dynamodb_client(), settings.table_name)
-
-
-def _catalog_log(settings: KnowledgeSettings, client: "DynamoDBClient | None" = None) -> "CatalogLog":
-    from knowledge.adapters.dynamodb_catalog_log import DynamoCatalogLog
-
-    return DynamoCatalogLog(client or _dynamodb_client(), settings.table_name)
-
-
-def _item_store(settings: KnowledgeSettings, client: "DynamoDBClient | None" = None) -> "ItemStore":
-    from knowledge.adapters.dynamodb_item_store import DynamoItemStore
-
-    return DynamoItemStore(client or _dynamodb_client(), settings.table_name)
-
-
-def _item_documents(
-    settings: KnowledgeSettings, store: "ItemStore", objects: "ObjectStore", converger: "Converger"
-) -> "ItemDocuments":
-    from knowledge.services.item_documents import ItemDocuments
-
-    return ItemDocuments(store, objects, converger, settings.base, embed_budget_s=_UPLOAD_EMBED_BUDGET_S)
-
-
-def _converger(
-    settings: KnowledgeSettings,
-    objects: "ObjectStore",
-    registry: "DocumentRegistry",
-    embedder: "Embedder",
-    vectors: "RebuildableVectorStore",
-) -> "Converger":
-    from knowledge.services.converge import Converger
-    from knowledge.services.preparation import Preparation
-
-    preparation = Preparation(objects, vectors, embedder, max_document_bytes=settings.max_document_bytes)
-    return Converger(objects, registry, preparation, settings.base)

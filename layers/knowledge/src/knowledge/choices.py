@@ -1,4 +1,4 @@
-"""The vector store and the embedder that the settings choose; a part of the composition that `bootstrap` is.
+"""Stores and embedder as the settings choose them, and what changes documents through them; part of the composition.
 
 Heavy adapters are imported where they are chosen: a function loads only what it uses.
 """
@@ -9,17 +9,63 @@ from typing import TYPE_CHECKING
 
 import boto3
 
-from knowledge.adapters.aws_clients import aws_client_config
+from knowledge.adapters.aws_clients import aws_client_config, s3_client_config
 from knowledge.config import KnowledgeSettings
 from knowledge.errors import ConfigError
 
 if TYPE_CHECKING:
-    from knowledge.adapters.openai_endpoint import ApiKey
-    from knowledge.ports import Embedder, ObjectStore, RebuildableVectorStore
+    from mypy_boto3_dynamodb import DynamoDBClient
 
+    from knowledge.adapters.openai_endpoint import ApiKey
+    from knowledge.ports import (
+        CatalogLog,
+        DocumentRegistry,
+        Embedder,
+        ItemStore,
+        ObjectStore,
+        RebuildableVectorStore,
+    )
+    from knowledge.services.converge import Converger
+    from knowledge.services.item_documents import ItemDocuments
+
+# An answer goes out before the gateway gives up (29 s) and the function ends (28 s), with time for the stores.
+EMBED_BUDGET_S = 18.0
 # Models that make vectors of the length they are asked for; others may refuse to be asked. Source: OpenAI API
 # reference, "Create embeddings", parameter `dimensions`.
 _SHORTENED_ON_REQUEST = "text-embedding-3"
+
+
+def dynamodb_client() -> "DynamoDBClient":
+    """A client of the table."""
+    return boto3.client("dynamodb", config=aws_client_config())
+
+
+def objects(settings: KnowledgeSettings) -> "ObjectStore":
+    """The bucket."""
+    from knowledge.adapters.s3 import S3ObjectStore
+
+    return S3ObjectStore(boto3.client("s3", config=s3_client_config()), settings.bucket_name)
+
+
+def registry(settings: KnowledgeSettings, client: "DynamoDBClient | None" = None) -> "DocumentRegistry":
+    """What the table knows of documents."""
+    from knowledge.adapters.dynamodb_registry import DynamoDocumentRegistry
+
+    return DynamoDocumentRegistry(client or dynamodb_client(), settings.table_name)
+
+
+def catalog_log(settings: KnowledgeSettings, client: "DynamoDBClient | None" = None) -> "CatalogLog":
+    """The log in the table."""
+    from knowledge.adapters.dynamodb_catalog_log import DynamoCatalogLog
+
+    return DynamoCatalogLog(client or dynamodb_client(), settings.table_name)
+
+
+def item_store(settings: KnowledgeSettings, client: "DynamoDBClient | None" = None) -> "ItemStore":
+    """The knowledge items in the table."""
+    from knowledge.adapters.dynamodb_item_store import DynamoItemStore
+
+    return DynamoItemStore(client or dynamodb_client(), settings.table_name)
 
 
 def semantics(settings: KnowledgeSettings, objects: "ObjectStore") -> "tuple[Embedder, RebuildableVectorStore]":
@@ -45,6 +91,30 @@ def semantics(settings: KnowledgeSettings, objects: "ObjectStore") -> "tuple[Emb
                 embedder=embedder.name,
                 serverless=service == "aoss",
             )
+
+
+def converger(
+    settings: KnowledgeSettings,
+    objects: "ObjectStore",
+    registry: "DocumentRegistry",
+    embedder: "Embedder",
+    vectors: "RebuildableVectorStore",
+) -> "Converger":
+    """The only code that changes what is indexed."""
+    from knowledge.services.converge import Converger
+    from knowledge.services.preparation import Preparation
+
+    preparation = Preparation(objects, vectors, embedder, max_document_bytes=settings.max_document_bytes)
+    return Converger(objects, registry, preparation, settings.base)
+
+
+def item_documents(
+    settings: KnowledgeSettings, store: "ItemStore", objects: "ObjectStore", converger: "Converger"
+) -> "ItemDocuments":
+    """What keeps the documents of items right, for every function that changes documents."""
+    from knowledge.services.item_documents import ItemDocuments
+
+    return ItemDocuments(store, objects, converger, settings.base, embed_budget_s=EMBED_BUDGET_S)
 
 
 def _embedder(settings: KnowledgeSettings) -> "Embedder":

@@ -138,15 +138,24 @@ class IndexerSettings(KnowledgeSettings):
     """After how many deliveries the queue gives a message up; bounds as Amazon SQS has them."""
 
 
-class LookupSettings(KnowledgeSettings, HttpSettings):
-    """Of the function that serves every read."""
+class SearchSettings(KnowledgeSettings, HttpSettings):
+    """Of the functions that search by meaning for whoever waits for an answer."""
+
+    semantic_timeout_s: float = Field(default=8.0, gt=0.0, le=25.0)
+    """How long an answer waits for the semantic tier."""
+
+
+class ItemSettings(SearchSettings):
+    """Of the function of the knowledge items."""
+
+
+class LookupSettings(SearchSettings):
+    """Of the function that serves every read of documents."""
 
     catalog_max_staleness_s: float = Field(default=0.0, ge=0.0, le=3600.0)
     """For how long the catalog may be used without asking the log; 0 asks on every lookup."""
     catalog_load_wait_s: float = Field(default=5.0, ge=0.0, le=25.0)
     """How long a lookup waits for a catalog that is still loading before it goes on without."""
-    semantic_timeout_s: float = Field(default=8.0, gt=0.0, le=25.0)
-    """How long a lookup waits for the semantic tier."""
 
 
 class MaintenanceSettings(KnowledgeSettings):

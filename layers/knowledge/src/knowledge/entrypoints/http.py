@@ -105,8 +105,14 @@ def error_body(code: str, message: str, **more: object) -> dict[str, Any]:
     return {"error": {"code": code, "message": message, **known}}
 
 
-def error_json(error: KnowledgeError) -> dict[str, Any]:
-    """The body for `error`; with `current`, the version and perhaps the status, where the caller knew another one."""
+def error_json(error: Exception) -> dict[str, Any]:
+    """The body for `error`; with `current`, the version and perhaps the status, where the caller knew another one.
+
+    Of an error that is not ours the caller sees nothing; the log gets the traceback.
+    """
+    if not isinstance(error, KnowledgeError):
+        _logger.error("request_failed", exc_info=error)
+        return error_body("internal_error", "an unexpected error; it has been logged")
     current = None
     if isinstance(error, Outdated):
         current = {"version": error.version, **({"status": error.status} if error.status else {})}
@@ -179,6 +185,11 @@ def json_body(event: APIGatewayProxyEvent, model: type[M]) -> M:
     return validated(model, value)
 
 
+def optional_json_body(event: APIGatewayProxyEvent, model: type[M]) -> M:
+    """As `json_body`; no body at all is one without fields."""
+    return json_body(event, model) if event.get("body") else validated(model, {})
+
+
 def validated(model: type[M], value: object) -> M:
     """`value` as `model`. Raises InvalidInput naming the first field that does not fit."""
     try:
@@ -220,10 +231,9 @@ def _error_response(error: KnowledgeError) -> Response[str]:
     return json_response(status, error_json(error), headers)
 
 
-def _unexpected(_: Exception) -> Response[str]:
-    """The outermost place: the caller gets JSON that shows nothing of the error, the log gets the traceback."""
-    _logger.exception("request_failed")
-    return json_response(500, error_body("internal_error", "an unexpected error; it has been logged"))
+def _unexpected(error: Exception) -> Response[str]:
+    """The outermost place."""
+    return json_response(500, error_json(error))
 
 
 def _no_route(_: NotFoundError) -> Response[str]:

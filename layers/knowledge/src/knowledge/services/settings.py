@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 
 from knowledge.domain.access import Principal, Role
 from knowledge.domain.knowledge_config import KnowledgeConfig, VersionedConfig
@@ -25,7 +25,13 @@ class DeployedEmbedder:
 class LiveSettings:
     """Whatever is saved here counts from the next call of any function on."""
 
-    def __init__(self, store: ConfigStore, deployed: DeployedEmbedder, *, now: Callable[[], datetime]) -> None:
+    def __init__(
+        self,
+        store: ConfigStore,
+        deployed: DeployedEmbedder,
+        *,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
         """`now` gives an aware UTC time."""
         self._store = store
         self._deployed = deployed
