@@ -9,9 +9,16 @@ from uuid import uuid4
 import pytest
 
 from knowledge.adapters.dynamodb_item_store import DynamoItemStore
+from knowledge.adapters.memory_items import MemoryConfigStore
 from knowledge.domain.item import ItemStatus, KnowledgeKind, failed
+from knowledge.domain.knowledge_config import KnowledgeConfig
+from knowledge.services.item_index import ItemIndex
+from knowledge.services.item_search import ItemSearch
+from knowledge.services.item_snapshots import IndexState, ItemSnapshots
+from knowledge.services.near_items import NearItems
 from tests.contract.item_builders import T0, later, new_item
 from tests.contract.item_seeds import seed
+from tests.services.world import READER, World
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -90,3 +97,19 @@ def test_an_item_and_its_timeline_are_a_call_each(full: Full) -> None:
 def test_what_changed_lately_is_one_call(full: Full) -> None:
     assert len(list(full.store.changed_since(later(COUNT - 100)))) == 100
     assert full.calls == {"Query": 1}
+
+
+def test_a_warm_search_by_substring_is_a_look_at_the_feed_and_one_read_of_the_best(full: Full) -> None:
+    """K4. The settings are one more. The snapshot is empty, and as old as the last thousand items: they are enough."""
+    configs = MemoryConfigStore()
+    configs.write(KnowledgeConfig(vector_enabled=False), expected_version=0, actor="admin", at=T0)
+    world = World()
+    snapshots = ItemSnapshots(world.objects)
+    snapshots.write(IndexState({}, later(COUNT - 1000)))
+    index = ItemIndex(full.store, snapshots, now=lambda: later(COUNT * 2))
+    search = ItemSearch(index, full.store, NearItems(world.semantic, configs, world.base, timeout_s=1.0))
+    search.knowledge_search(READER, "lesson")
+    full.calls.clear()
+    found = search.knowledge_search(READER, "lesson", limit=20)
+    assert len(found.hits) == 20
+    assert full.calls == {"Query": 1, "BatchGetItem": 1}

@@ -10,6 +10,8 @@ import pytest
 from botocore.client import BaseClient
 from samtranslator.yaml_helper import yaml_parse
 
+from knowledge.adapters.dynamodb_item_store import DynamoItemStore
+from knowledge.adapters.s3 import S3ObjectStore
 from knowledge.config import (
     AuthorizerSettings,
     DocumentSettings,
@@ -20,8 +22,12 @@ from knowledge.config import (
     Settings,
 )
 from knowledge.domain.document import doc_id_for
+from knowledge.domain.item import ItemStatus
 from knowledge.errors import ConfigError, InvalidInput
 from knowledge.services.authentication import token_hash
+from knowledge.services.item_index import ItemIndex
+from knowledge.services.item_snapshots import ItemSnapshots
+from tests.contract.item_builders import add, new_item
 from tests.entrypoints.events import api_event, form_event, json_event
 from tests.entrypoints.functions import BUCKET, ROOT, TABLE, Function, load
 from tests.entrypoints.test_s3_events import dropped
@@ -146,13 +152,27 @@ def test_every_hour_maintenance_does_nothing_while_the_log_is_short_and_no_pass_
     template = yaml_parse((ROOT / "template.yaml").read_text())
     hourly = template["Resources"]["MaintenanceFunction"]["Properties"]["Events"]["Hourly"]["Properties"]
     answer = load("maintenance")(json.loads(hourly["Input"]))
-    assert answer.keys() == {"compact_if_due", "reconcile_unfinished"}
+    assert answer.keys() == {"compact_if_due", "compact_items", "reconcile_unfinished"}
     assert (answer["compact_if_due"]["is_written"], answer["reconcile_unfinished"]["documents"]) == (False, 0)
     (snapshot,) = aws.s3.list_objects_v2(Bucket=BUCKET, Prefix="_index/catalog/")["Contents"]
     assert "Contents" not in aws.s3.list_objects_v2(Bucket=BUCKET, Prefix="_index/reconcile.json")
     aws.s3.delete_object(Bucket=BUCKET, Key=snapshot["Key"])
     answer = load("maintenance")(json.loads(hourly["Input"]))
     assert answer["compact_if_due"]["is_written"], "within the hour new processes have something to start from again"
+
+
+def test_every_hour_maintenance_sees_to_the_snapshot_of_the_items(aws: SimpleNamespace) -> None:
+    items = DynamoItemStore(aws.dynamodb, TABLE)
+    add(items, new_item(title="A lesson"))
+    maintenance = load("maintenance")
+    saved = [maintenance({"tasks": ["compact_items"]})["compact_items"] for _ in range(2)]
+    assert [one["is_written"] for one in saved] == [True, False]
+    assert [one["item_count"] for one in saved] == [1, 1]
+    (snapshot,) = aws.s3.list_objects_v2(Bucket=BUCKET, Prefix="_index/items/")["Contents"]
+    index = ItemIndex(items, ItemSnapshots(S3ObjectStore(aws.s3, BUCKET)))
+    index.refresh()
+    assert len(index.matching("a lesson", statuses=set(ItemStatus), kind=None, limit=9)) == 1
+    assert snapshot["Size"] > 0
 
 
 def test_a_task_that_fails_does_not_keep_the_others_from_running_and_fails_the_invocation(
@@ -167,12 +187,14 @@ def test_a_task_that_fails_does_not_keep_the_others_from_running_and_fails_the_i
     assert len(caught.value.exceptions) == 1
     assert len(aws.s3.list_objects_v2(Bucket=BUCKET, Prefix="_index/catalog/")["Contents"]) == 1
     monkeypatch.setenv("TABLE_NAME", "no-such-table")
-    with pytest.raises(ExceptionGroup, match="failed: compact, sweep, calibrate"):
+    with pytest.raises(ExceptionGroup, match="failed: compact, sweep, compact_items, calibrate"):
         load("maintenance")({})
 
 
 def test_a_task_that_does_not_exist_is_refused_before_any_other_is_begun(aws: SimpleNamespace) -> None:
-    with pytest.raises(InvalidInput, match="'compct'; there are compact, compact_if_due, sweep, calibrate"):
+    with pytest.raises(
+        InvalidInput, match="'compct'; there are compact, compact_if_due, sweep, compact_items, calibrate"
+    ):
         load("maintenance")({"tasks": ["compact", "compct"]})
 
 

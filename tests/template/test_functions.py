@@ -178,7 +178,7 @@ def test_maintenance_does_everything_once_a_day_and_more_often_what_cannot_wait(
     schedules = {rule["ScheduleExpression"]: rule["Targets"][0].get("Input") for rule in rules}
     assert schedules == {
         "rate(1 day)": None,
-        "rate(1 hour)": '{"tasks": ["compact_if_due", "reconcile_unfinished"]}',
+        "rate(1 hour)": '{"tasks": ["compact_if_due", "compact_items", "reconcile_unfinished"]}',
         "rate(5 minutes)": '{"tasks": ["sweep"]}',
     }
     assert all("MaintenanceFunction" in str(rule["Targets"]) for rule in rules)

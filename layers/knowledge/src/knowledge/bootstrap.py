@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from knowledge.services.calibration import Calibration
     from knowledge.services.compaction import Compaction
     from knowledge.services.documents import Documents
+    from knowledge.services.item_index import ItemIndex
     from knowledge.services.item_sweep import ItemSweep
     from knowledge.services.reconcile import Reconcile
     from knowledge.services.reindex import Reindex
@@ -181,6 +182,7 @@ def maintenance() -> "MaintenanceServices":
         partial(_compaction, settings),
         partial(_reconcile, settings),
         partial(_sweep, settings),
+        partial(_item_index, settings),
     )
 
 
@@ -209,6 +211,13 @@ def _compaction(settings: KnowledgeSettings) -> "Compaction":
 
     log, limit = choices.catalog_log(settings), settings.max_document_bytes
     return Compaction(choices.objects(settings), log, settings.base, max_document_bytes=limit)
+
+
+def _item_index(settings: KnowledgeSettings) -> "ItemIndex":
+    from knowledge.services.item_index import ItemIndex
+    from knowledge.services.item_snapshots import ItemSnapshots
+
+    return ItemIndex(choices.item_store(settings), ItemSnapshots(choices.objects(settings)))
 
 
 def _reconcile(settings: KnowledgeSettings) -> "Reconcile":

@@ -1,6 +1,6 @@
 """Maintenance, by schedule or by hand: the tasks that the event names, all of them when it names none.
 
-    {"tasks": ["calibrate", "compact", "reconcile", "sweep"]}
+    {"tasks": ["calibrate", "compact", "compact_items", "reconcile", "sweep"]}
 
 A task that fails does not keep the others from running; the invocation fails after the last one.
 """
@@ -18,6 +18,7 @@ from knowledge.entrypoints.metrics import NAMESPACE, PUBLISHED_WITHOUT_EMBEDDING
 from knowledge.errors import InvalidInput
 from knowledge.services.calibration import Calibration
 from knowledge.services.compaction import LONG_LOG, Compaction
+from knowledge.services.item_index import ItemIndex
 from knowledge.services.item_sweep import ItemSweep
 from knowledge.services.reconcile import Reconcile
 
@@ -27,7 +28,7 @@ _logger = logging.getLogger(__name__)
 # Source: own choice; a query takes under a second, a call to S3 that is tried again up to five.
 _RESERVED_S = 8.0
 # What is done when the event names nothing; the other tasks do nothing unless there is need.
-_EVERY_DAY = ("compact", "sweep", "calibrate", "reconcile")
+_EVERY_DAY = ("compact", "sweep", "compact_items", "calibrate", "reconcile")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,7 @@ class MaintenanceServices:
     compaction: Callable[[], Compaction]
     reconcile: Callable[[], Reconcile]
     sweep: Callable[[], ItemSweep]
+    item_index: Callable[[], ItemIndex]
 
 
 def build_handler(build: Callable[[], MaintenanceServices]) -> Callable[[dict[str, Any], Any], dict[str, Any]]:
@@ -47,11 +49,13 @@ def build_handler(build: Callable[[], MaintenanceServices]) -> Callable[[dict[st
     compaction = functools.cache(lambda: services().compaction())
     reconcile = functools.cache(lambda: services().reconcile())
     sweep = functools.cache(lambda: services().sweep())
+    item_index = functools.cache(lambda: services().item_index())
     # In the order in which they run; the last one takes what is left of the time.
     tasks: Mapping[str, Callable[[float], Mapping[str, Any]]] = {
         "compact": lambda _: asdict(compaction().compact()),
         "compact_if_due": lambda _: asdict(compaction().compact(least_changes=LONG_LOG)),
         "sweep": lambda deadline: _swept(sweep(), deadline),
+        "compact_items": lambda _: asdict(item_index().save()),
         "calibrate": lambda deadline: asdict(calibration().calibrate(deadline=deadline)),
         "reconcile": lambda deadline: reconcile().resume(deadline=deadline).as_json(),
         "reconcile_unfinished": lambda deadline: reconcile().resume(deadline=deadline, begin=False).as_json(),

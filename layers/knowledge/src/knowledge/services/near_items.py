@@ -59,8 +59,8 @@ class NearItems:
     def ask(self, query: str, *, kind: KnowledgeKind | None = None) -> Callable[[], Near]:
         """The search has begun, unless the settings say otherwise; what is returned waits for what it finds.
 
-        An item is found when it has, by itself, the evidence from which this base has an answer. It need not be
-        published any more: its document may be about to go.
+        The best item is found when there is an answer among the items, any other one when it has, by itself, the
+        evidence for that. It need not be published any more: its document may be about to go.
 
         Raises:
             DependencyUnavailable: the settings could not be read. All that fails later is a fallback.

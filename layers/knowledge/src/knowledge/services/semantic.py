@@ -54,8 +54,13 @@ class Ranking:
 
     @property
     def answers(self) -> Sequence[SemanticHit]:
-        """The hits with enough evidence of their own, best first."""
-        return [hit for hit in self.hits if hit.evidence >= self.threshold]
+        """The best hit when this is an answer, and the others with enough evidence of their own, best first.
+
+        The best one is told by vectors without their language, and evidence by cosines with it: in another language
+        than the question it has less of its own than its neighbours.
+        """
+        best = self.hits[:1] if self.is_answer else []
+        return [*best, *(hit for hit in self.hits[len(best) :] if hit.evidence >= self.threshold)]
 
 
 class SemanticSearch:
