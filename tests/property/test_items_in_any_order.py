@@ -30,7 +30,10 @@ CALLERS = [
     Principal("root", Role.ADMIN),
 ]
 REVIEWERS = {"curator", "second", "root"}
-callers = st.sampled_from(CALLERS)
+# Who may decide comes more often, and few items are there at once, so that many of them come to be published.
+callers = st.sampled_from([*CALLERS, *CALLERS[3:]])
+MOST_ITEMS = 3
+ONWARDS = {CANDIDATE: PENDING, PENDING: PUBLISHED, PUBLISHED: ARCHIVED, ARCHIVED: PENDING}
 statuses = st.sampled_from(ItemStatus)
 kinds = st.sampled_from(list(KnowledgeKind)[:2])
 # How many calls to any store succeed before the process dies; None: it lives.
@@ -72,6 +75,7 @@ class Items(RuleBasedStateMachine):
         item: Item = self.world.items.read(data.draw(st.sampled_from(self.ids)))
         return item
 
+    @precondition(lambda self: len(self.ids) < MOST_ITEMS)
     @rule(caller=callers, kind=kinds)
     def propose(self, caller: Principal, kind: KnowledgeKind) -> None:
         number = len(self.ids)
@@ -82,6 +86,12 @@ class Items(RuleBasedStateMachine):
         )
         assert len(created) == (caller.role is not Role.READER)
         self.ids += created
+
+    @precondition(lambda self: self.ids)
+    @rule(data=st.data(), calls=lifetimes)
+    def go_on(self, data: st.DataObject, calls: int | None) -> None:
+        item = self.item(data)
+        self.while_alive(calls, lambda: self.world.decided(item, ONWARDS[item.status]))
 
     @precondition(lambda self: self.ids)
     @rule(data=st.data(), caller=callers, status=statuses, lag=behind, calls=lifetimes)
