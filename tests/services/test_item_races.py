@@ -111,6 +111,11 @@ def others_restore(world: ItemsWorld, item: Item) -> None:
     world.commands.knowledge_update(OTHER, item.item_id, kind, expected_version=now.version)
 
 
+def others_publish_elsewhere(world: ItemsWorld, item: Item) -> None:
+    others_restore(world, item)
+    world.decided(current(world, item), PUBLISHED, by=OTHER)
+
+
 def somebody_drops_a_file(world: ItemsWorld, item: Item) -> None:
     world.drop(item.file_path(world.base), "---\ntitle: Mine\nkeywords: [ERR_MINE]\n---\nMine.")
     follow(world, item)
@@ -138,6 +143,7 @@ MEANWHILE = (
     others_archive,
     others_edit,
     others_restore,
+    others_publish_elsewhere,
     somebody_drops_a_file,
     somebody_removes_the_file,
     the_sweep_comes,
@@ -165,12 +171,40 @@ def test_whatever_happens_between_two_calls_of_a_command_item_file_and_index_agr
             # The other one came before this one had written anything.
             assert current(world, item).updated_by == OTHER.name
         is_through = between.end()
-        # Who dropped a file sent an event; and one may have been sent by each put.
-        follow(world, item, current(world, item))
+        if meanwhile in (somebody_drops_a_file, somebody_removes_the_file):
+            # What the command did not see, the event tells.
+            follow(world, item, current(world, item))
         world.assert_agreement()
         if is_through:
             return
     pytest.fail(f"{name} makes more than {MOST_CALLS} calls")
+
+
+def retry(world: ItemsWorld, item: Item) -> object:
+    return world.decisions.retry_embedding(REVIEWER, item.item_id)
+
+
+@pytest.mark.parametrize("command", [publish, archive, edit, retry])
+def test_a_file_that_somebody_drops_between_two_calls_is_not_indexed_when_the_command_is_answered(
+    command: Callable[[ItemsWorld, Item], object],
+) -> None:
+    for calls in range(MOST_CALLS):
+        between = Between()
+        world = ItemsWorld(port=lambda adapter, between=between: SharedPort(adapter, between))
+        item = world.decided(world.proposed(title="Pool", tags=(TAG,)), PENDING)
+        world.embedder.broken = {"embed_passages"} if command is retry else set()
+        item = item if command is publish else world.decided(item, PUBLISHED)
+        world.embedder.broken = set()
+        mine = "---\ntitle: Mine\nkeywords: [ERR_MINE]\n---\nMine."
+        between.begin(calls, partial(world.drop, item.file_path(world.base), mine))
+        command(world, item)
+        is_through = between.end()
+        assert world.ask("ERR_MINE").primary is None
+        follow(world, item)
+        world.assert_agreement()
+        if is_through:
+            return
+    pytest.fail(f"{command.__name__} makes more than {MOST_CALLS} calls")
 
 
 @pytest.mark.parametrize("name", ["publish", "edit"])

@@ -32,7 +32,7 @@ class _Turn:
     versions: dict[str, str | None]
     """Where a file of it is, was or should not be, with the version that is right."""
     must_look: bool = False
-    """The file was seen to be wrong, whatever the item says of it."""
+    """A file may be wrong, whatever the item says: it was seen to be, or this process may have been late with it."""
     is_overtaken: bool = False
     """Somebody else has noted the end of the last round with the item."""
 
@@ -216,7 +216,7 @@ class ItemDocuments:
             turn = turns[item_id]
             if turn.is_overtaken and item.is_settled and item.version == turn.item.version:
                 left[item_id] = item
-            turn.item = item
+            turn.item, turn.must_look = item, True
             turn.versions.setdefault(item.file_path(self._base), None)
         return {item_id: turn for item_id, turn in turns.items() if item_id not in left}
 
