@@ -16,7 +16,9 @@ Request = tuple[str, dict[str, Any]]
 CANDIDATE, PENDING, PUBLISHED, ARCHIVED = ItemStatus
 UNPUBLISHED = (CANDIDATE, PENDING, ARCHIVED)
 ITEM = "/items/{item_id}"
-DOCUMENT = {"category": "api", "file_name": "a.md", "content": "text"}
+CATEGORY = "access"
+"""Of all documents that the cases leave."""
+DOCUMENT = {"category": CATEGORY, "file_name": "a.md", "content": "text"}
 # Who may not see an item is told that there is none; before that, who may do so with no item at all.
 HIDDEN = {Role.READER: 404, Role.WRITER: 404}
 HIDDEN_IF_WRITER = {Role.WRITER: 404}
@@ -47,7 +49,7 @@ def an_item(
     """A request for a new item of that status, proposed by somebody else unless it is the caller's `own`."""
 
     def request(commands: Commands, caller: Principal) -> Request:
-        item = commands.item(status, caller if own else Principal("another", Role.WRITER))
+        item = commands.item(status, caller if own else Principal("test-another", Role.WRITER))
         return path.format(item_id=item["id"]), {"body": body(item) if body else None}
 
     return request
@@ -71,7 +73,7 @@ def a_search(status: str) -> Callable[[Commands, Principal], Request]:
 
 def a_document(method_path: str = "/documents/{doc_id}") -> Callable[[Commands, Principal], Request]:
     def request(commands: Commands, caller: Principal) -> Request:
-        body = {"category": "api", "file_name": f"{word()}.md", "content": "text"}
+        body = {**DOCUMENT, "file_name": f"{word()}.md"}
         answer = commands.api.call(WRITER, "POST", "/documents", body=body)
         return method_path.format(doc_id=answer.body["doc_id"]), {}
 
@@ -90,7 +92,7 @@ def decisions(commands: Commands, caller: Principal) -> Request:
 
 
 def raw_file(commands: Commands, caller: Principal) -> Request:
-    return f"/documents/api/{word()}.md", {"body": {}, "content_type": "text/markdown"}
+    return f"/documents/{CATEGORY}/{word()}.md", {"body": {}, "content_type": "text/markdown"}
 
 
 CASES = [

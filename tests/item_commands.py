@@ -8,7 +8,7 @@ from knowledge.domain.access import Principal, Role
 from knowledge.domain.item import ItemStatus
 from tests.api import Api, done
 
-READER, WRITER, REVIEWER, ADMIN = (Principal(f"the-{role}", role) for role in Role)
+READER, WRITER, REVIEWER, ADMIN = (Principal(f"test-{role}", role) for role in Role)
 CALLERS = (None, READER, WRITER, REVIEWER, ADMIN)
 
 # From each status to the next one, by the status that is wanted in the end.
