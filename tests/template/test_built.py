@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.built
 
 LAYERS = ("KnowledgeLayer", "EmbeddedLayer")
-FUNCTIONS = ("upload", "delete", "lookup", "indexer", "maintenance", "authorizer")
+FUNCTIONS = ("upload", "delete", "lookup", "knowledge", "indexer", "maintenance", "authorizer")
 # Source: AWS Lambda quotas, "Deployment package (.zip file archive) size": 250 MB unzipped, layers included.
 LIMIT_BYTES = 250 * 1024 * 1024
 # Where Lambda puts a function and its layers, in the order in which Python looks.
