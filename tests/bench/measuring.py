@@ -23,11 +23,11 @@ def index_of(count: int) -> CatalogIndex:
 
 
 def answering(index: CatalogIndex) -> Callable[[str], tuple[int, Match | None]]:
-    """What a lookup asks of the index: how many documents a query hits, and the most specific of them."""
+    """What a lookup asks of the index: how many documents a query hits, up to 100, and the most specific of them."""
 
     def answer(query: str) -> tuple[int, Match | None]:
         matches = index.match(query)
-        return len(matches), next(iter(matches.most_specific_first()), None)
+        return matches.count(100), next(iter(matches.most_specific_first()), None)
 
     return answer
 

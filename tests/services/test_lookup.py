@@ -3,6 +3,7 @@ import threading
 
 import pytest
 
+from knowledge.domain.document import KnowledgeEntry
 from knowledge.domain.lookup import Confidence, Tier
 from knowledge.errors import CorruptState, InvalidQuery
 from tests.services.world import READER, World, markdown
@@ -189,6 +190,20 @@ def test_an_unknown_section_gives_the_start_and_the_sections_there_are(world: Wo
     assert answer.primary is not None
     assert answer.primary.available_sections == ("Causes",)
     assert answer.primary.content.startswith("---")
+
+
+def test_explain_counts_every_match_and_the_log_a_hundred(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    world.index.load()
+    world.upload("api/a.md", markdown("gateway z"))
+    for n in range(1_200):
+        world.index.add(KnowledgeEntry(f"knowledge_base/b/{n:04}.md", "B", (f"gateway {n}",)))
+    answer = world.ask("gateway", explain=True)
+    assert answer.primary is not None
+    assert (answer.primary.source, answer.primary.confidence) == ("knowledge_base/api/a.md", Confidence.LOW)
+    assert answer.explanation is not None
+    assert answer.explanation["match_count"] == 1_201
+    assert [vars(record)["exact_hits"] for record in caplog.records if record.message == "lookup_answered"] == [100]
 
 
 def test_explain_says_what_matched_and_how_long_it_took(world: World) -> None:

@@ -16,7 +16,7 @@ from knowledge.retrieval.word_starts import WordStarts
 
 # To be raised whenever what is below, or how keywords are normalised, cut into words and told weak, changes. The
 # version of Unicode is part of it, because normalisation follows it.
-_FORMAT = f"keyword index 1, Unicode {unicodedata.unidata_version}, {sys.byteorder}\n".encode()
+_FORMAT = f"keyword index 2, Unicode {unicodedata.unidata_version}, {sys.byteorder}\n".encode()
 _CHECKSUM_BYTES = 4
 _SIZE_BYTES = 4
 # A multiple of four.
@@ -33,6 +33,7 @@ def dump(index: KeywordIndex) -> bytes:
         *(part for texts in (entries.paths, entries.rests, keywords) for part in (texts.block, texts.ends)),
         index.word_starts.places,
         index.word_starts.owners,
+        index.word_starts.least,
         index.ends,
         index.documents,
         index.inside_others,
@@ -67,7 +68,7 @@ def load(data: bytes) -> KeywordIndex:
         entries=PackedEntries(paths, rests),
         keywords=keywords,
         automaton=automaton or automaton_of(keywords),
-        word_starts=WordStarts(keywords, places=_numbers(next(parts)), owners=_numbers(next(parts))),
+        word_starts=WordStarts(keywords, *(_numbers(next(parts)) for _ in range(3))),
         ends=_numbers(next(parts)),
         documents=_numbers(next(parts)),
         inside_others=_bytes(next(parts)),

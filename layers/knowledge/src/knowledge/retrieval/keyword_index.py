@@ -1,9 +1,9 @@
 """The keywords of some documents: one Aho-Corasick pass over a query finds those inside it, whatever their number."""
 
 from array import array
-from collections.abc import Collection, Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
-from itertools import chain
+from itertools import accumulate, chain
 
 from daachorse import CharwiseDoubleArrayAhoCorasick
 
@@ -27,15 +27,14 @@ class KeywordIndex:
 
     entries: PackedEntries
     keywords: PackedTexts
-    """Every keyword once, normalised; those that only one document declares come first."""
+    """Every keyword once, normalised, in the order of the first documents that declare them."""
     automaton: CharwiseDoubleArrayAhoCorasick | None
     """None when there are no keywords."""
     word_starts: WordStarts
     documents: "array[int]"
-    """For each keyword that only one document declares: that document. Then those of the first of the other keywords,
-    ascending, and so on."""
+    """Those that declare the first keyword, ascending, then those of the second, and so on."""
     ends: "array[int]"
-    """Where the former end in `documents`, then where those of each of the other keywords end."""
+    """Nought, and where the documents of each keyword end."""
     inside_others: bytes
     """For each keyword: how many documents have longer ones with this inside and not itself, at most 254; WEAK for one
     that says too little anyway."""
@@ -50,14 +49,6 @@ class KeywordIndex:
         for place, entry in enumerate(ordered):
             for keyword in matchable(entry.keywords):
                 documents_by_keyword.setdefault(keyword, array("I")).append(place)
-        documents_by_keyword = dict(sorted(documents_by_keyword.items(), key=lambda item: len(item[1]) > 1))
-        ends, documents = array("I", [0]), array("I")
-        for places in documents_by_keyword.values():
-            documents.extend(places)
-            if len(places) > 1:
-                ends.append(len(documents))
-            else:
-                ends[0] += 1
         keywords = PackedTexts.of(documents_by_keyword)
         automaton = automaton_of(keywords)
         return cls(
@@ -65,39 +56,54 @@ class KeywordIndex:
             keywords=keywords,
             automaton=automaton,
             word_starts=WordStarts.of(keywords),
-            documents=documents,
-            ends=ends,
+            documents=array("I", chain.from_iterable(documents_by_keyword.values())),
+            ends=array("I", accumulate(map(len, documents_by_keyword.values()), initial=0)),
             inside_others=_count_inside_others(documents_by_keyword, automaton),
             longest=max(map(len, documents_by_keyword), default=0),
         )
 
-    def documents_of(self, keywords: Collection[int]) -> Iterator[int]:
+    def documents_of(self, keywords: Iterable[int]) -> Iterator[int]:
         """The documents that declare any of the keywords, once for each of them."""
-        documents, ends, of_one = self.documents, self.ends, self.ends[0]
-        others = [keyword - of_one for keyword in keywords if keyword >= of_one]
-        if others:
-            keywords = [keyword for keyword in keywords if keyword < of_one]
-        return chain(
-            map(documents.__getitem__, keywords),
-            chain.from_iterable(documents[ends[other] : ends[other + 1]] for other in others),
-        )
+        documents, ends = self.documents, self.ends
+        for keyword in keywords:
+            start, end = ends[keyword], ends[keyword + 1]
+            # Nearly every keyword is of one document only, for which a slice takes twice the time.
+            if end - start == 1:
+                yield documents[start]
+            else:
+                yield from documents[start:end]
 
     def inside(self, text: str) -> dict[str, int]:
         """The keywords inside `text`, on word boundaries where the keyword's edge is a word character."""
         return _inside(text, self.automaton)
 
-    def containing(self, text: str) -> tuple[set[int], set[int]]:
-        """The longer keywords with `text` in them from a word's start: those where it ends one too, and the others.
+    def containing(self, text: str) -> Iterator[tuple[bool, set[int]]]:
+        """The longer keywords with `text` in them from a word's start, some at a time, each once.
 
-        Inside a keyword `_` parts words, so that `timeout` finds `ERR_TIMEOUT`.
+        First those where it ends a word too, then, with True, those where it is cut off. Inside a keyword `_` parts
+        words, so that `timeout` finds `ERR_TIMEOUT`.
         """
-        whole, cut = set[int](), set[int]()
-        if _MIN_PARTIAL_CHARS <= len(text) < self.longest:
-            for after, _, owners in self.word_starts.followed_by(text):
-                (cut if joins(text[-1], after) else whole).update(owners)
-        if whole:
-            whole.discard(self._equal_to(text))
-        return whole, cut - whole
+        by_end = self._runs(text)
+        left_out = {self._equal_to(text)} if by_end[False] else set[int]()
+        for is_cut, runs in by_end.items():
+            for keywords in self.word_starts.owners_at(runs, left_out):
+                yield is_cut, keywords
+
+    def first_containing(self, text: str, *, is_cut: bool, hidden: Set[int]) -> int | None:
+        """The first document that has such a keyword, or `text` itself, and is not `hidden`; None when there is none.
+
+        Without looking at each of them, where few of the first are hidden.
+        """
+        first = len(self.entries)
+        for least, piece in self.word_starts.by_least_owner(self._runs(text)[is_cut]):
+            document = self.documents[self.ends[least]]
+            if document >= first or document not in hidden:
+                # Keywords with larger numbers have no earlier document, and what follows has no others.
+                return min(first, document)
+            keywords = set(self.word_starts.owners[piece.start : piece.stop])
+            shown = (document for document in self.documents_of(keywords) if document not in hidden)
+            first = min(chain([first], shown))
+        return first if first < len(self.entries) else None
 
     def count_inside_others(self, keyword: str, hidden: Set[int], most: int) -> int:
         """`inside_others` of any strong keyword, without the `hidden` documents; counted no further than `most`."""
@@ -106,15 +112,24 @@ class KeywordIndex:
             return min(self.inside_others[equal], most)
         left_out = hidden | set(self.documents_of((equal,))) if equal >= 0 else hidden
         counted = set[int]()
-        for after, places, owners in self.word_starts.followed_by(keyword):
+        places, owners = self.word_starts.places, self.word_starts.owners
+        for after, run in self.word_starts.followed_by(keyword):
             if is_word_character(keyword[-1]) and is_word_character(after):
                 continue
-            for place, owner in zip(places, owners, strict=True):
+            for place, owner in ((places[at], owners[at]) for at in run):
                 if owner != equal and self._is_inside(keyword, place, owner):
                     counted.update(document for document in self.documents_of((owner,)) if document not in left_out)
                     if len(counted) >= most:
                         return most
         return len(counted)
+
+    def _runs(self, text: str) -> dict[bool, list[range]]:
+        """Where keywords have `text` from a word's start: the runs where it ends one too, and those where it is cut."""
+        by_end: dict[bool, list[range]] = {False: [], True: []}
+        if _MIN_PARTIAL_CHARS <= len(text) < self.longest:
+            for after, run in self.word_starts.followed_by(text):
+                by_end[joins(text[-1], after)].append(run)
+        return by_end
 
     def _equal_to(self, text: str) -> int:
         """The keyword that is `text`, or -1."""

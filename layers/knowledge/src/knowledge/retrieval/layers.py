@@ -87,13 +87,20 @@ class Layers:
             if place not in layer.hidden
         )
 
-    def documents_of(self, layer: int, keywords: Collection[int]) -> Iterable[int]:
+    def documents_of(self, layer: int, keywords: Iterable[int]) -> Iterable[int]:
         """The documents in that layer that declare any of the keywords; once for each of them."""
         index, hidden, start = self.all[layer].index, self.all[layer].hidden, self._starts[layer]
         documents: Iterable[int] = index.documents_of(keywords)
         if hidden:
             documents = (document for document in documents if document not in hidden)
         return (start + document for document in documents) if start else documents
+
+    def first_containing(self, text: str, *, is_cut: bool) -> Iterator[int]:
+        """In each layer the first document that has such a keyword; see KeywordIndex."""
+        for start, layer in zip(self._starts, self.all, strict=False):
+            first = layer.index.first_containing(text, is_cut=is_cut, hidden=layer.hidden)
+            if first is not None:
+                yield start + first
 
     def in_key_order(self, numbers: Iterable[int]) -> list[int]:
         """The same documents sorted by path. Inside a layer that is the order of their numbers."""

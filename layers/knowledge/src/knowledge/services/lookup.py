@@ -31,6 +31,8 @@ _logger = logging.getLogger(__name__)
 _TOP_K = 3
 # How many exact matches `explain` lists; a common word may hit thousands, and an answer holds at most 6 MB.
 _MAX_EXPLAINED = 100
+# How far they are counted without `explain`, so that a part of thousands of keywords costs no more. Source: own choice.
+_MAX_COUNTED = 100
 
 
 @dataclass(slots=True)
@@ -46,8 +48,8 @@ class _Trace:
 
     @property
     def exact_hit_count(self) -> int:
-        """How many documents that are there the exact tier found."""
-        return len(self.matches or ()) - len(self.gone)
+        """How many documents that are there the exact tier found, counted no further than 100."""
+        return self.matches.count(_MAX_COUNTED + len(self.gone)) - len(self.gone) if self.matches is not None else 0
 
     @property
     def semantic_hit_count(self) -> int:
@@ -213,7 +215,7 @@ def _ms(seconds: float) -> float:
 
 def _explanation(trace: _Trace) -> Mapping[str, object]:
     return {
-        "match_count": trace.exact_hit_count,
+        "match_count": len(trace.matches) - len(trace.gone) if trace.matches else 0,
         "matches": [
             {
                 "source": match.entry.file_path,
