@@ -111,6 +111,11 @@ FIGURES = {
             at_most={"1000": 10, _LARGEST: 150},
         ),
         Figure(
+            "ready_beside_clients_mb",
+            "MB",
+            "what the same adds to a process that has the AWS clients, as every function has",
+        ),
+        Figure(
             "scan_s",
             "s",
             "the catalog from the bucket without a snapshot, on the local cloud",

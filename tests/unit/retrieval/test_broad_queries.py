@@ -87,7 +87,7 @@ def test_matches_are_counted_and_ranked_as_defined_on_either_side_of_the_bound(
 MANY = matches.MOST_COUNTED
 
 
-def test_the_document_with_the_most_keywords_leads_up_to_a_thousand_keywords_and_the_first_one_beyond() -> None:
+def test_the_document_with_the_most_keywords_leads_up_to_500_keywords_and_the_first_one_beyond() -> None:
     entries = [*(entry(f"{n:04}", f"gateway {n}") for n in range(MANY - 2)), entry("a", "gateway")]
     entries.append(entry("z", "gateway and gateways", "my gateway"))
     assert ranked(CatalogIndex(entries), "gateway")[:2] == ["kb/a.md", "kb/z.md"]
