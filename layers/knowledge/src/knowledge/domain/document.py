@@ -7,6 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NewType
 
+from knowledge.domain.digest import sha256
 from knowledge.errors import InvalidPath, UnsupportedFormat
 
 DocId = NewType("DocId", str)
@@ -84,7 +85,7 @@ class Chunk:
     @property
     def content_hash(self) -> str:
         """Equal for equal `text`, in any document: the key under which an embedding is used again."""
-        return _sha256(self.text.encode()).hex()
+        return sha256(self.text.encode()).hex()
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,15 +121,8 @@ def doc_id_for(path: str) -> DocId:
 
     The first 130 bits of SHA-256 over the key's bytes: two keys that differ only in composition (NFC, NFD) are two ids.
     """
-    digest = _sha256(path.encode("utf-8", "surrogatepass"))
+    digest = sha256(path.encode("utf-8", "surrogatepass"))
     return DocId(base64.b32encode(digest)[:_DOC_ID_CHARS].decode().lower())
-
-
-def _sha256(data: bytes) -> bytes:
-    # Imported here because it loads OpenSSL, four megabytes that a lookup of the exact tier does not need.
-    import hashlib
-
-    return hashlib.sha256(data).digest()
 
 
 def is_doc_id(text: str) -> bool:

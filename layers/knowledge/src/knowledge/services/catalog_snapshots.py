@@ -1,6 +1,5 @@
 """Snapshots of the catalog in the bucket: written once, never changed, and read only when they are what was written."""
 
-import hashlib
 import json
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -8,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Final
 from uuid import uuid4
 
+from knowledge.domain.digest import sha256
 from knowledge.domain.document import KnowledgeBasePath
 from knowledge.errors import AccessRefused, CorruptState, UnusableCatalog
 from knowledge.ports import ObjectStore, SnapshotPointer
@@ -66,7 +66,7 @@ class CatalogSnapshots:
         body = json.dumps(header).encode() + b"\n" + state.index.dump()
         key = f"{FOLDER}{state.version:0{_DIGITS}d}-{self._unique()}{_SUFFIX}"
         self._objects.put(key, body, content_type="application/octet-stream")
-        return SnapshotPointer(state.version, key, hashlib.sha256(body).hexdigest(), len(body), self._now())
+        return SnapshotPointer(state.version, key, sha256(body).hex(), len(body), self._now())
 
     def remove(self, pointer: SnapshotPointer) -> None:
         """The object is gone; one delete."""
@@ -97,7 +97,7 @@ class CatalogSnapshots:
             raise UnusableCatalog("missing", f"there is no {pointer.key}")
         if (size := stored.info.size_bytes) != pointer.size_bytes or len(stored.body) != size:
             raise UnusableCatalog("torn", f"{pointer.key} has {size} bytes and was written with {pointer.size_bytes}")
-        if hashlib.sha256(stored.body).hexdigest() != pointer.sha256:
+        if sha256(stored.body).hex() != pointer.sha256:
             raise UnusableCatalog("checksum", f"{pointer.key} is not what was written")
         header, _, _ = stored.body[:_MAX_HEADER_BYTES].partition(b"\n")
         self._check(header, pointer)
