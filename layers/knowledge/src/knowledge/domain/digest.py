@@ -7,8 +7,8 @@ from typing import Any
 # Python's own SHA-256, under the names that it has before and from 3.12 on; no public module gives it without OpenSSL.
 # Source: CPython, Lib/random.py, which takes SHA-512 in the same way and for the same reason.
 _BUILT_IN = ("_sha2", "_sha256")
-# From here on OpenSSL, which takes a third of the time, is worth its four megabytes: Python's own takes 12 ms for so many
-# bytes. Source: measured.
+# From here on OpenSSL, which takes a third of the time, is worth its four megabytes: Python's own takes 12 ms for as
+# many bytes. Source: measured.
 _LARGE_BYTES = 4 * 1024 * 1024
 
 
