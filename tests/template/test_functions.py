@@ -140,11 +140,27 @@ def test_documents_are_put_and_deleted_by_their_commands_and_by_who_puts_those_o
     assert may("s3:DeleteObject") == {"delete", "knowledge", "indexer", "maintenance"}
 
 
-def test_the_function_of_the_items_reaches_no_token_and_no_list_of_documents(functions: Json, resources: Json) -> None:
-    [statement] = [s for s in _statements(functions, resources, "knowledge") if "dynamodb:PutItem" in s["Action"]]
+@pytest.mark.parametrize(
+    ("name", "keys"),
+    [
+        ("upload", ["DOC#*", "CATALOG"]),
+        ("delete", ["DOC#*", "CATALOG"]),
+        ("knowledge", ["ITEM#*", "ITEMS#*", "SETTINGS", "DOC#*", "CATALOG"]),
+        ("indexer", ["DOC#*", "CATALOG", "ITEM#*", "ITEMS#*"]),
+        ("maintenance", ["DOC#*", "CATALOG", "ITEM#*", "ITEMS#*"]),
+    ],
+)
+def test_who_writes_into_the_table_writes_nothing_else_and_no_caller(
+    functions: Json, resources: Json, name: str, keys: list[str]
+) -> None:
+    [statement] = [s for s in _statements(functions, resources, name) if "dynamodb:PutItem" in s["Action"]]
     assert statement["Resource"] == {"Fn::GetAtt": ["Table", "Arn"]}
-    keys = ["ITEM#*", "ITEMS#*", "SETTINGS", "DOC#*", "CATALOG"]
     assert statement["Condition"] == {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": keys}}
+
+
+def test_nobody_else_writes_into_the_table(functions: Json, resources: Json) -> None:
+    writing = {name for name in functions if "dynamodb:PutItem" in _actions(functions, resources, name)}
+    assert writing == {"upload", "delete", "knowledge", "indexer", "maintenance"}
 
 
 def test_maintenance_writes_documents_what_is_derived_from_them_and_items_and_makes_no_caller(
