@@ -1,4 +1,4 @@
-"""Every read: lookup, documents, health."""
+"""Lookups, reads of documents, health."""
 
 from knowledge import bootstrap
 from knowledge.entrypoints.read_http import build_handler

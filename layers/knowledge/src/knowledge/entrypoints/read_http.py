@@ -1,4 +1,4 @@
-"""Every read: lookup, the list of documents, one document, its bytes, health."""
+"""Every read of documents: lookup, the list, one document, its bytes; and health."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
