@@ -206,6 +206,18 @@ def test_explain_counts_every_match_and_the_log_a_hundred(world: World, caplog: 
     assert [vars(record)["exact_hits"] for record in caplog.records if record.message == "lookup_answered"] == [100]
 
 
+def test_the_only_file_left_of_very_many_that_a_query_is_a_part_of_is_a_unique_hit(world: World) -> None:
+    world.upload("b/z.md", markdown("gateway z"))
+    world.ask("gateway")
+    for n in range(600):
+        world.index.add(KnowledgeEntry(f"knowledge_base/a/{n:04}.md", "A", (f"gateway {n}",)))
+    answer = world.ask("gateway", explain=True)
+    assert answer.primary is not None
+    assert (answer.primary.source, answer.primary.confidence) == ("knowledge_base/b/z.md", Confidence.HIGH)
+    assert answer.explanation is not None
+    assert answer.explanation["match_count"] == 1
+
+
 def test_explain_says_what_matched_and_how_long_it_took(world: World) -> None:
     world.upload("api/a.md", markdown("ERR_77"))
     explanation = world.ask("about ERR_77", explain=True).explanation

@@ -123,6 +123,14 @@ def test_documents_that_changed_or_went_do_not_lead_any_more() -> None:
     assert len(index.match("gateway")) == 3 * MANY
 
 
+def test_the_first_document_is_the_first_of_all_blocks_whose_first_are_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matches, "MOST_COUNTED", 0)
+    monkeypatch.setattr(word_starts, "_BLOCK", 2)
+    keywords = {"0": "gateway a", "2": "gateway b", "1": "gateway c", "3": "gateway d"}
+    index = CatalogIndex(entry(name, keyword) for name, keyword in keywords.items())
+    assert ranked(index.changed({"kb/0.md": None, "kb/1.md": None}), "gateway") == ["kb/2.md", "kb/3.md"]
+
+
 def peak_bytes(work: Callable[[], object]) -> int:
     work()
     tracemalloc.start()
@@ -134,13 +142,16 @@ def peak_bytes(work: Callable[[], object]) -> int:
 
 
 @pytest.mark.parametrize("query", ["gateway", "gate"])
-def test_what_a_lookup_asks_takes_no_more_memory_for_ten_times_the_hits(query: str) -> None:
+@pytest.mark.parametrize("is_first_gone", [False, True])
+def test_what_a_lookup_asks_takes_no_more_memory_for_ten_times_the_hits(query: str, is_first_gone: bool) -> None:
     def asked(index: CatalogIndex) -> None:
         found = index.match(query)
         assert found.count(100) == 100
-        assert next(found.most_specific_first()).entry.file_path == "kb/00000.md"
+        assert next(found.most_specific_first()).entry.file_path == f"kb/{int(is_first_gone):05}.md"
 
     few, many = (CatalogIndex(entry(f"{n:05}", f"gateway {n}") for n in range(count)) for count in (2_000, 20_000))
+    if is_first_gone:
+        few, many = (index.changed({"kb/00000.md": None}) for index in (few, many))
     assert peak_bytes(lambda: asked(many)) < 1.2 * peak_bytes(lambda: asked(few))
 
 
