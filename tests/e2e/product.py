@@ -28,6 +28,7 @@ from knowledge.entrypoints.read_http import ReadServices
 from knowledge.ports import DocumentRegistry, Embedder, ObjectStore, RebuildableVectorStore, Vector
 from knowledge.services.compaction import Compaction
 from knowledge.services.documents import Documents
+from knowledge.services.reconcile import Reconcile
 from knowledge.services.reconcile_progress import Report
 from tests.entrypoints.events import Context
 
@@ -51,6 +52,13 @@ class WatchedEmbedder(HashingEmbedder):
         """See Embedder."""
         self._before()
         return super().embed_passages(texts)
+
+
+def with_nobody_at_work(reconcile: Reconcile) -> Reconcile:
+    """The same, with nothing that it would wait for."""
+    reconcile._rules = replace(reconcile._rules, settled_after=timedelta(0))
+    reconcile._unowned._rules = reconcile._rules
+    return reconcile
 
 
 @dataclass
@@ -93,9 +101,7 @@ class Product:
 
     def reconcile(self) -> Report:
         """One pass, when nobody is at work any more: then what no record names may go at once."""
-        reconcile = self._built(lambda: bootstrap.reconcile(os.environ))
-        reconcile._rules = replace(reconcile._rules, settled_after=timedelta(0))
-        return reconcile.resume()
+        return with_nobody_at_work(self._built(lambda: bootstrap.reconcile(os.environ))).resume()
 
     def stores(self) -> tuple[DocumentRegistry, RebuildableVectorStore]:
         """What is indexed, and the vectors there are."""
