@@ -1,6 +1,5 @@
 """The index of items as one object in the bucket, so that a process that starts need not list every item."""
 
-import hashlib
 import json
 import unicodedata
 import zlib
@@ -9,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from knowledge.domain.digest import sha256
 from knowledge.domain.item import ItemId, ItemStatus, KnowledgeKind
 from knowledge.errors import AccessRefused, CorruptState
 from knowledge.ports import ObjectStore
@@ -74,7 +74,7 @@ class ItemSnapshots:
         header, _, body = stored.body.partition(b"\n")
         try:
             values = json.loads(header)
-            if values["format"] != _FORMAT or values["sha256"] != hashlib.sha256(body).hexdigest():
+            if values["format"] != _FORMAT or values["sha256"] != sha256(body).hex():
                 raise CorruptState(f"{KEY} is not what this version wrote")
             rows = json.loads(zlib.decompress(body))
             return IndexState({ItemId(row[0]): _item(row) for row in rows}, datetime.fromisoformat(values["until"]))
@@ -88,7 +88,7 @@ class ItemSnapshots:
             for item in state.items.values()
         ]
         body = zlib.compress(json.dumps(rows, ensure_ascii=False).encode(), _COMPRESSION)
-        header = {"format": _FORMAT, "until": state.until.isoformat(), "sha256": hashlib.sha256(body).hexdigest()}
+        header = {"format": _FORMAT, "until": state.until.isoformat(), "sha256": sha256(body).hex()}
         self._objects.put(KEY, json.dumps(header).encode() + b"\n" + body, content_type="application/octet-stream")
 
 
