@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, TypeVar
@@ -28,7 +28,6 @@ from knowledge.entrypoints.read_http import ReadServices
 from knowledge.ports import DocumentRegistry, Embedder, ObjectStore, RebuildableVectorStore, Vector
 from knowledge.services.compaction import Compaction
 from knowledge.services.documents import Documents
-from knowledge.services.reconcile import Reconcile
 from knowledge.services.reconcile_progress import Report
 from tests.entrypoints.events import Context
 
@@ -52,13 +51,6 @@ class WatchedEmbedder(HashingEmbedder):
         """See Embedder."""
         self._before()
         return super().embed_passages(texts)
-
-
-def with_nobody_at_work(reconcile: Reconcile) -> Reconcile:
-    """The same, with nothing that it would wait for."""
-    reconcile._rules = replace(reconcile._rules, settled_after=timedelta(0))
-    reconcile._unowned._rules = reconcile._rules
-    return reconcile
 
 
 @dataclass
@@ -101,7 +93,7 @@ class Product:
 
     def reconcile(self) -> Report:
         """One pass, when nobody is at work any more: then what no record names may go at once."""
-        return with_nobody_at_work(self._built(lambda: bootstrap.reconcile(os.environ))).resume()
+        return self._built(lambda: bootstrap.reconcile(os.environ, settled_after=timedelta(0))).resume()
 
     def stores(self) -> tuple[DocumentRegistry, RebuildableVectorStore]:
         """What is indexed, and the vectors there are."""

@@ -10,6 +10,7 @@ import random
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from hashlib import md5
 from typing import Any
 
@@ -21,7 +22,6 @@ from knowledge import bootstrap
 from knowledge.domain.document import DocumentStatus, doc_id_for
 from knowledge.services.reconcile_progress import Report
 from tests.e2e.conftest import Stack, eventually
-from tests.e2e.product import with_nobody_at_work
 from tests.services.world import markdown
 from tools.local_cloud import functions, running
 from tools.local_cloud import stack as local_stack
@@ -65,8 +65,8 @@ def queue_is_empty() -> bool:
 
 def reconciled() -> Report:
     """One pass when nobody is at work any more: then nothing has to wait for an hour."""
-    reconcile = bootstrap.reconcile(functions.configuration("maintenance")["Environment"]["Variables"])
-    return with_nobody_at_work(reconcile).resume()
+    environment = functions.configuration("maintenance")["Environment"]["Variables"]
+    return bootstrap.reconcile(environment, settled_after=timedelta(0)).resume()
 
 
 def is_victim(process: psutil.Process) -> bool:

@@ -5,6 +5,7 @@ Heavy adapters are imported inside the function that needs them: a function load
 
 import os
 from collections.abc import Mapping
+from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -186,9 +187,12 @@ def maintenance() -> "MaintenanceServices":
     )
 
 
-def reconcile(environment: Mapping[str, str]) -> "Reconcile":
-    """For the program that shows a person how the stores differ; `environment` is the maintenance function's."""
-    return _reconcile(MaintenanceSettings.from_env(environment))
+def reconcile(environment: Mapping[str, str], *, settled_after: timedelta | None = None) -> "Reconcile":
+    """For the program that shows a person how the stores differ; `environment` is the maintenance function's.
+
+    `settled_after`: how long others may still be at work, where that is not as long as with the functions.
+    """
+    return _reconcile(MaintenanceSettings.from_env(environment), settled_after)
 
 
 def catalog_log(environment: Mapping[str, str]) -> "CatalogLog":
@@ -220,11 +224,12 @@ def _item_index(settings: KnowledgeSettings) -> "ItemIndex":
     return ItemIndex(choices.item_store(settings), ItemSnapshots(choices.objects(settings)))
 
 
-def _reconcile(settings: KnowledgeSettings) -> "Reconcile":
+def _reconcile(settings: KnowledgeSettings, settled_after: timedelta | None = None) -> "Reconcile":
     from knowledge.services.catalog_source import CatalogSource
     from knowledge.services.item_sweep import ItemSweep
     from knowledge.services.reconcile import Reconcile
     from knowledge.services.reconcile_items import ReconciledItems
+    from knowledge.services.reconcile_rules import SETTLED_AFTER
 
     objects, registry = choices.objects(settings), choices.registry(settings)
     embedder, vectors = semantics(settings, objects)
@@ -234,7 +239,17 @@ def _reconcile(settings: KnowledgeSettings) -> "Reconcile":
     store = choices.item_store(settings)
     documents = choices.item_documents(settings, store, objects, converger)
     items = ReconciledItems(store, documents, ItemSweep(store, documents), registry, settings.base)
-    return Reconcile(objects, registry, converger, vectors, settings.base, catalog, items, embedder=embedder.name)
+    return Reconcile(
+        objects,
+        registry,
+        converger,
+        vectors,
+        settings.base,
+        catalog,
+        items,
+        embedder=embedder.name,
+        settled_after=SETTLED_AFTER if settled_after is None else settled_after,
+    )
 
 
 def _sweep(settings: KnowledgeSettings) -> "ItemSweep":
