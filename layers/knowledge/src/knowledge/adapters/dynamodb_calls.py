@@ -1,9 +1,11 @@
 """What every user of the table shares: whole consistent reads, and waiting before another try."""
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from knowledge.adapters.aws_errors import aws_errors
+from knowledge.adapters.backoff import random_fraction
 from knowledge.adapters.dynamodb_items import Item, attributes
 from knowledge.errors import DependencyUnavailable
 
@@ -21,14 +23,31 @@ _FIRST_DELAY_S = 0.01
 _LONGEST_DELAY_S = 0.32
 
 
-def tries(sleep: Callable[[float], None], random: Callable[[], float]) -> Iterator[None]:
-    """Thirty tries, of which all but the first wait; `random` gives 0..1. Who is done leaves the loop."""
-    yield
-    bound_s = _FIRST_DELAY_S
-    for _ in range(_MAX_TRIES - 1):
-        sleep(random() * bound_s)
+class TableUser:
+    """What every store over the table has; thread-safe as the client is."""
+
+    def __init__(
+        self,
+        client: "DynamoDBClient",
+        table_name: str,
+        *,
+        sleep: Callable[[float], None] = time.sleep,
+        random: Callable[[], float] = random_fraction,
+    ) -> None:
+        """`client` is best made with `aws_client_config`; `sleep` and `random` (0..1) space tries."""
+        self._client = client
+        self._table_name = table_name
+        self._sleep = sleep
+        self._random = random
+
+    def _tries(self) -> Iterator[None]:
+        """Thirty tries, of which all but the first wait. Who is done leaves the loop."""
         yield
-        bound_s = min(_LONGEST_DELAY_S, 2 * bound_s)
+        bound_s = _FIRST_DELAY_S
+        for _ in range(_MAX_TRIES - 1):
+            self._sleep(self._random() * bound_s)
+            yield
+            bound_s = min(_LONGEST_DELAY_S, 2 * bound_s)
 
 
 def get_item(client: "DynamoDBClient", table_name: str, key: Item) -> Item | None:

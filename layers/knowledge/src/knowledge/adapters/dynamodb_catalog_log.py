@@ -1,16 +1,14 @@
 """The catalog log in DynamoDB. Items are written by the registry, in the transaction of their documents."""
 
 import logging
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import ClientError
 
 from knowledge.adapters.aws_errors import aws_errors, error_code
-from knowledge.adapters.backoff import random_fraction
-from knowledge.adapters.dynamodb_calls import DYNAMODB, get_item, query_all, tries
+from knowledge.adapters.dynamodb_calls import DYNAMODB, TableUser, get_item, query_all
 from knowledge.adapters.dynamodb_items import (
     CATALOG_PK,
     LOG,
@@ -32,7 +30,6 @@ from knowledge.errors import Conflict, CorruptState, DependencyUnavailable
 from knowledge.ports import CatalogChange, CatalogHead, SnapshotPointer
 
 if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_dynamodb.type_defs import WriteRequestUnionTypeDef
 
 _logger = logging.getLogger(__name__)
@@ -41,22 +38,8 @@ _logger = logging.getLogger(__name__)
 _MOST_DELETES = 25
 
 
-class DynamoCatalogLog:
+class DynamoCatalogLog(TableUser):
     """CatalogLog over the table; thread-safe as the client is."""
-
-    def __init__(
-        self,
-        client: "DynamoDBClient",
-        table_name: str,
-        *,
-        sleep: Callable[[float], None] = time.sleep,
-        random: Callable[[], float] = random_fraction,
-    ) -> None:
-        """`client` is best made with `aws_client_config`; `sleep` and `random` (0..1) space tries."""
-        self._client = client
-        self._table_name = table_name
-        self._sleep = sleep
-        self._random = random
 
     def head(self) -> CatalogHead:
         """See CatalogLog; one GetItem. Raises CorruptState for a version that cannot be read.
@@ -77,7 +60,7 @@ class DynamoCatalogLog:
 
     def publish(self, snapshots: Sequence[SnapshotPointer], *, instead_of: Sequence[SnapshotPointer]) -> None:
         """See CatalogLog; one UpdateItem for each try: commits are at the head all the time."""
-        for _ in tries(self._sleep, self._random):
+        for _ in self._tries():
             if self._attempt(snapshots, instead_of):
                 return
         raise DependencyUnavailable(DYNAMODB, "too many writers at the same time")
@@ -131,7 +114,7 @@ class DynamoCatalogLog:
 
     def _delete(self, keys: Sequence[Item]) -> None:
         requests: Sequence[WriteRequestUnionTypeDef] = [{"DeleteRequest": {"Key": key}} for key in keys]
-        for _ in tries(self._sleep, self._random):
+        for _ in self._tries():
             with aws_errors(DYNAMODB):
                 answer = self._client.batch_write_item(RequestItems={self._table_name: requests})
             requests = answer.get("UnprocessedItems", {}).get(self._table_name, [])

@@ -1,12 +1,9 @@
 """The settings in DynamoDB: the version in force, and every version there was."""
 
-import time
-from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from knowledge.adapters.backoff import random_fraction
-from knowledge.adapters.dynamodb_calls import get_item, tries
+from knowledge.adapters.dynamodb_calls import TableUser, get_item
 from knowledge.adapters.dynamodb_item_shapes import config_from_table, config_to_table
 from knowledge.adapters.dynamodb_items import SETTINGS_PK, attributes
 from knowledge.adapters.dynamodb_transactions import transact
@@ -14,28 +11,13 @@ from knowledge.domain.knowledge_config import KnowledgeConfig, VersionedConfig
 from knowledge.errors import VersionConflict
 
 if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_dynamodb.type_defs import PutTypeDef
 
 _CURRENT = "CURRENT"
 
 
-class DynamoConfigStore:
+class DynamoConfigStore(TableUser):
     """ConfigStore over the table; thread-safe as the client is."""
-
-    def __init__(
-        self,
-        client: "DynamoDBClient",
-        table_name: str,
-        *,
-        sleep: Callable[[float], None] = time.sleep,
-        random: Callable[[], float] = random_fraction,
-    ) -> None:
-        """`sleep` and `random` (0..1) space the tries of writers that meet."""
-        self._client = client
-        self._table_name = table_name
-        self._sleep = sleep
-        self._random = random
 
     def read(self) -> VersionedConfig:
         """See ConfigStore; one GetItem. Raises CorruptState."""
@@ -60,7 +42,7 @@ class DynamoConfigStore:
             self._table_name,
             [{"Put": current}, {"Put": {"TableName": self._table_name, "Item": numbered}}],
             mark=numbered,
-            tries=tries(self._sleep, self._random),
+            tries=self._tries(),
         )
         if not done:
             raise VersionConflict("the settings")

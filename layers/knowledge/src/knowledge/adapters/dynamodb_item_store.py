@@ -1,6 +1,5 @@
 """Knowledge items in DynamoDB. Knows the table; keys are in `dynamodb_item_rows`, shapes in `dynamodb_item_shapes`."""
 
-import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -10,8 +9,7 @@ from knowledge.adapters import dynamodb_item_rows as rows
 from knowledge.adapters import dynamodb_item_writes as writes
 from knowledge.adapters import page_cursor
 from knowledge.adapters.aws_errors import aws_errors
-from knowledge.adapters.backoff import random_fraction
-from knowledge.adapters.dynamodb_calls import DYNAMODB, batch_get, get_item, query_all, tries
+from knowledge.adapters.dynamodb_calls import DYNAMODB, TableUser, batch_get, get_item, query_all
 from knowledge.adapters.dynamodb_item_shapes import event_from_table, event_to_table, item_from_table
 from knowledge.adapters.dynamodb_items import Item as TableItem
 from knowledge.adapters.dynamodb_items import attributes, sort_key
@@ -22,29 +20,14 @@ from knowledge.errors import NotFound, VersionConflict
 from knowledge.ports import ItemPage, TimelinePage
 
 if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_dynamodb.type_defs import QueryInputTypeDef, TransactWriteItemTypeDef
 
 # Source: DynamoDB API reference, BatchGetItem.
 _MAX_KEYS = 100
 
 
-class DynamoItemStore:
+class DynamoItemStore(TableUser):
     """ItemStore over the table; thread-safe as the client is. Every method that reads items raises CorruptState."""
-
-    def __init__(
-        self,
-        client: "DynamoDBClient",
-        table_name: str,
-        *,
-        sleep: Callable[[float], None] = time.sleep,
-        random: Callable[[], float] = random_fraction,
-    ) -> None:
-        """`sleep` and `random` (0..1) space the tries of writers that meet at one item."""
-        self._client = client
-        self._table_name = table_name
-        self._sleep = sleep
-        self._random = random
 
     def create(self, item: Item, event: Event) -> None:
         """See ItemStore; one transaction."""
@@ -190,6 +173,3 @@ class DynamoItemStore:
             mark=stored,
             tries=self._tries(),
         )
-
-    def _tries(self) -> Iterator[None]:
-        return tries(self._sleep, self._random)

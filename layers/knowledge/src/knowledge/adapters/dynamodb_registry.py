@@ -1,13 +1,11 @@
 """The document registry in DynamoDB. Knows the table and its indexes; how items look is in `dynamodb_shapes`."""
 
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from knowledge.adapters import page_cursor
 from knowledge.adapters.aws_errors import aws_errors
-from knowledge.adapters.backoff import random_fraction
-from knowledge.adapters.dynamodb_calls import DYNAMODB, batch_get, query_all, tries
+from knowledge.adapters.dynamodb_calls import DYNAMODB, TableUser, batch_get, query_all
 from knowledge.adapters.dynamodb_commit import DocumentCommit
 from knowledge.adapters.dynamodb_items import (
     DELETED,
@@ -27,26 +25,11 @@ from knowledge.domain.document import DocId, DocumentStatus, Generation
 from knowledge.ports import DocumentChange, DocumentPage, DocumentState
 
 if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_dynamodb.type_defs import QueryInputTypeDef
 
 
-class DynamoDocumentRegistry:
+class DynamoDocumentRegistry(TableUser):
     """DocumentRegistry over the table; thread-safe as the client is."""
-
-    def __init__(
-        self,
-        client: "DynamoDBClient",
-        table_name: str,
-        *,
-        sleep: Callable[[float], None] = time.sleep,
-        random: Callable[[], float] = random_fraction,
-    ) -> None:
-        """`sleep` and `random` (0..1) space the tries of writers that meet at the head of the log."""
-        self._client = client
-        self._table_name = table_name
-        self._sleep = sleep
-        self._random = random
 
     def read(self, doc_id: DocId) -> DocumentState:
         """See DocumentRegistry; one Query of the document's partition. Raises CorruptState."""
@@ -64,7 +47,7 @@ class DynamoDocumentRegistry:
     def commit(self, changes: Sequence[DocumentChange]) -> None:
         """See DocumentRegistry; a GetItem and a transaction for each try. TooLarge is raised before any call."""
         commit = DocumentCommit(self._client, self._table_name, changes)
-        for _ in tries(self._sleep, self._random):
+        for _ in self._tries():
             if commit.attempt():
                 return
         raise too_many_writers()
@@ -78,7 +61,7 @@ class DynamoDocumentRegistry:
         """See DocumentRegistry; one BatchGetItem, more when DynamoDB answers only a part. Raises CorruptState."""
         keys = [document_key(doc_id) for doc_id in dict.fromkeys(doc_ids)]
         names = ("pk", "sk", "doc_id", "generation")
-        items = batch_get(self._client, self._table_name, keys, tries(self._sleep, self._random), names=names)
+        items = batch_get(self._client, self._table_name, keys, self._tries(), names=names)
         found = map(generation_from_item, items)
         return {doc_id: generation for doc_id, generation in found if generation is not None}
 
