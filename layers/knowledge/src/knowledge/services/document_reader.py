@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 from knowledge.domain.access import Principal, Role
 from knowledge.domain.document import MAX_KEY_BYTES, DocId, DocumentRecord, DocumentStatus, KnowledgeBasePath, is_doc_id
+from knowledge.domain.paging import checked_limit
 from knowledge.domain.text import first_invalid_byte
 from knowledge.errors import InvalidInput, NotFound
 from knowledge.ports import DocumentPage, DocumentRegistry, ObjectStore
 
-MAX_PAGE = 100
 # How long a link to a file's bytes works: long enough to follow it, too short to pass on.
 _LINK_LIFETIME_S = 300
 
@@ -48,8 +48,7 @@ class DocumentReader:
             InvalidInput: a limit out of bounds or a cursor that is not ours.
         """
         principal.require(Role.READER, "list documents")
-        if not 1 <= limit <= MAX_PAGE:
-            raise InvalidInput(f"limit is {limit}; it must be from 1 to {MAX_PAGE}", field="limit")
+        checked_limit(limit)
         if category and len(category.encode("utf-8", "replace")) > MAX_KEY_BYTES:
             raise InvalidInput(f"the category is longer than {MAX_KEY_BYTES} bytes", field="category")
         prefix = self._base.prefix + (f"{category.strip('/')}/" if category and category.strip("/") else "")

@@ -9,8 +9,8 @@ from typing import Final
 from knowledge.domain.access import Principal, Role
 from knowledge.domain.item import Item, ItemId, ItemStatus, KnowledgeKind
 from knowledge.domain.lookup import check_query
+from knowledge.domain.paging import checked_limit
 from knowledge.domain.text import normalise
-from knowledge.errors import InvalidInput
 from knowledge.ports import ItemStore
 from knowledge.services.item_index import ItemIndex, searchable
 from knowledge.services.near_items import Fallback, NearItems
@@ -84,8 +84,7 @@ class ItemSearch:
         """
         statuses = _statuses_for(principal, status)
         check_query(query)
-        if not 1 <= limit <= MAX_LIMIT:
-            raise InvalidInput(f"limit is {limit}; it must be from 1 to {MAX_LIMIT}", field="limit")
+        checked_limit(limit, most=MAX_LIMIT)
         wait = self._near.ask(query, kind=kind)
         self._index.refresh()
         by_substring = self._index.matching(query, statuses=statuses, kind=kind, limit=limit + _SPARE)

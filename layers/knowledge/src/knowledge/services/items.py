@@ -12,6 +12,7 @@ from typing import Any
 from knowledge.domain import lifecycle
 from knowledge.domain.access import Principal, Role
 from knowledge.domain.item import Draft, Item, ItemId, ItemStatus, KnowledgeKind, new_item_id
+from knowledge.domain.paging import checked_limit
 from knowledge.domain.timeline import created, edited
 from knowledge.errors import Conflict, InvalidInput, KnowledgeError, VersionConflict
 from knowledge.ports import ItemPage, ItemStore, TimelinePage
@@ -67,7 +68,7 @@ class KnowledgeItems:
         status = status or ItemStatus.PUBLISHED
         if status is not ItemStatus.PUBLISHED:
             principal.require(Role.REVIEWER, f"list items that are {status}")
-        return self._store.list({status}, kind=kind, cursor=cursor, limit=_checked(limit))
+        return self._store.list({status}, kind=kind, cursor=cursor, limit=checked_limit(limit))
 
     def knowledge_list_candidates(
         self,
@@ -80,7 +81,7 @@ class KnowledgeItems:
         """The inbox: candidates and what waits for review, the highest confidence first. Raises as `knowledge_list`."""
         principal.require(Role.REVIEWER, "see the inbox")
         statuses = {ItemStatus.CANDIDATE, ItemStatus.PENDING_REVIEW}
-        return self._store.list(statuses, kind=kind, cursor=cursor, limit=_checked(limit))
+        return self._store.list(statuses, kind=kind, cursor=cursor, limit=checked_limit(limit))
 
     def knowledge_get(self, principal: Principal, item_id: ItemId) -> Reviewed:
         """The item; while it waits for a decision, with the published items that it may repeat or contradict.
@@ -103,7 +104,7 @@ class KnowledgeItems:
         """
         principal.require(Role.REVIEWER, "read timelines")
         stored(self._store, item_id)
-        return self._store.timeline(item_id, cursor=cursor, limit=_checked(limit))
+        return self._store.timeline(item_id, cursor=cursor, limit=checked_limit(limit))
 
     def knowledge_create(self, principal: Principal, draft: Draft) -> Reviewed:
         """A new candidate, with the published items that are closest to it. Raises NotPermitted: it takes a writer."""
@@ -192,9 +193,3 @@ def _is_repeated(item: Item, draft: Draft, principal: Principal, expected_versio
     """True when this very edit is what made the current version."""
     is_next = item.version == expected_version + 1
     return is_next and item.updated_by == principal.name and item.draft == draft
-
-
-def _checked(limit: int) -> int:
-    if not 1 <= limit <= 100:
-        raise InvalidInput(f"limit is {limit}; it must be from 1 to 100", field="limit")
-    return limit
