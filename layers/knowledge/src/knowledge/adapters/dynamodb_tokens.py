@@ -5,11 +5,9 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from botocore.exceptions import ClientError
 from pydantic import AwareDatetime
 
-from knowledge.adapters.aws_errors import aws_errors
-from knowledge.adapters.dynamodb_calls import DYNAMODB, get_item, query_all
+from knowledge.adapters.dynamodb_calls import TableUser, get_item, query_all
 from knowledge.adapters.dynamodb_items import (
     TOKENS_PK,
     Item,
@@ -21,11 +19,11 @@ from knowledge.adapters.dynamodb_items import (
     token_name_key,
 )
 from knowledge.adapters.dynamodb_principals import StoredPrincipal
+from knowledge.adapters.dynamodb_transactions import transact
 from knowledge.domain.access import ReplacedToken, Role, Token
 from knowledge.errors import Conflict
 
 if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_dynamodb.type_defs import DeleteTypeDef, PutTypeDef, TransactWriteItemTypeDef
 
 # Each `put` is of a new token, so its hash tells one state of a name from another.
@@ -47,13 +45,8 @@ class _StoredToken(StoredItem):
     replaced: _StoredReplaced | None = None
 
 
-class DynamoTokenStore:
+class DynamoTokenStore(TableUser):
     """TokenStore over the table; times are whole seconds. Thread-safe as the client is."""
-
-    def __init__(self, client: "DynamoDBClient", table_name: str) -> None:
-        """`client` is best made with `aws_client_config`."""
-        self._client = client
-        self._table_name = table_name
 
     def read(self, key: str) -> Token | None:
         """See TokenStore. Raises CorruptState."""
@@ -66,12 +59,13 @@ class DynamoTokenStore:
 
     def put(self, token: Token, *, instead_of: Token | None) -> None:
         """See TokenStore."""
-        row: PutTypeDef = {"TableName": self._table_name, "Item": _item(token), "ConditionExpression": _NO_OTHER}
+        item = _item(token)
+        row: PutTypeDef = {"TableName": self._table_name, "Item": item, "ConditionExpression": _NO_OTHER}
         ended: Collection[str] = ()
         if instead_of:
             row |= {"ConditionExpression": _SAME, "ExpressionAttributeValues": _hash_of(instead_of)}
             ended = instead_of.good_until().keys() - token.good_until().keys()
-        self._write([{"Put": row}, *self._ends(ended), *self._callers(token)])
+        self._write([{"Put": row}, *self._ends(ended), *self._callers(token)], mark=item)
 
     def remove(self, token: Token) -> None:
         """See TokenStore."""
@@ -92,16 +86,10 @@ class DynamoTokenStore:
     def _ends(self, token_hashes: Collection[str]) -> "list[TransactWriteItemTypeDef]":
         return [{"Delete": {"TableName": self._table_name, "Key": token_key(one)}} for one in sorted(token_hashes)]
 
-    def _write(self, writes: "list[TransactWriteItemTypeDef]") -> None:
-        """The first of them has a condition."""
-        with aws_errors(DYNAMODB):
-            try:
-                self._client.transact_write_items(TransactItems=writes)
-            except ClientError as error:
-                reasons = error.response.get("CancellationReasons", [])
-                if reasons and reasons[0].get("Code") == "ConditionalCheckFailed":
-                    raise Conflict("the token was changed meanwhile") from error
-                raise
+    def _write(self, writes: "list[TransactWriteItemTypeDef]", mark: Item | None = None) -> None:
+        """The first of them has a condition; `mark` is what no other writer puts."""
+        if not transact(self._client, self._table_name, writes, mark=mark, tries=self._tries()):
+            raise Conflict("the token was changed meanwhile")
 
 
 def _hash_of(token: Token) -> Item:
